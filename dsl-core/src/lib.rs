@@ -1,0 +1,1 @@
+//! What a Lacewing kernel is made of: types, trace, dialect, targets, lowering

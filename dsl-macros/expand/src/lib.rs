@@ -1,0 +1,1 @@
+//! The expansion behind Lacewing's macros, as an ordinary library

@@ -1,0 +1,1 @@
+//! Devices, launch and the checking emulator of Lacewing

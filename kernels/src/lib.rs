@@ -1,0 +1,1 @@
+//! The bundled kernels of Lacewing: attention and the small ones the book teaches with

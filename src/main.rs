@@ -1,0 +1,2 @@
+//! The `lacewing` command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `cargo xtask`: setup, demo, test, ci.
+fn main() {}
