@@ -244,9 +244,8 @@ mod tests {
 
     #[test]
     fn a_missing_file_still_gives_the_place() {
-        let text = Diagnostic::error("m")
-            .at(SourceLocation { file: "/nowhere/x.rs".into(), line: 3, column: 9 })
-            .render();
+        let text =
+            Diagnostic::error("m").at(SourceLocation { file: "/nowhere/x.rs".into(), line: 3, column: 9 }).render();
         assert!(text.contains("/nowhere/x.rs:3:9"), "{text}");
     }
 }

@@ -268,7 +268,8 @@ mod tests {
     #[test]
     fn the_dialect_loads_and_verifies_operands() {
         let context = IrContext::new().unwrap();
-        let good = "func.func @f(%p: !llvm.ptr<1>) { %v = \"lw.load\"(%p) {align = 4 : i64} : (!llvm.ptr<1>) -> f32 return }";
+        let good =
+            "func.func @f(%p: !llvm.ptr<1>) { %v = \"lw.load\"(%p) {align = 4 : i64} : (!llvm.ptr<1>) -> f32 return }";
         IrModule::parse(&context, good).unwrap();
         let bad = good.replace("!llvm.ptr<1>", "i32");
         let text = IrModule::parse(&context, &bad).unwrap_err().to_string();

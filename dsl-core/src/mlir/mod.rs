@@ -9,7 +9,7 @@ use std::sync::Once;
 use melior::Context;
 use melior::dialect::DialectRegistry;
 use melior::ir::operation::{OperationLike, OperationPrintingFlags};
-use melior::ir::{Block, BlockLike, Location, Module, Operation, Value, ValueLike};
+use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Location, Module, Operation, Value, ValueLike};
 use melior::utility::{load_irdl_dialects, register_all_dialects, register_all_passes};
 
 use crate::{Diagnostic, Error, SourceLocation, dialect};
@@ -37,9 +37,8 @@ impl IrContext {
         }
         let this = Rc::new(Self { context });
         let text = dialect::irdl_text();
-        let (loaded, diagnostics) = this.capture(|context| {
-            Module::parse(context, &text).is_some_and(|module| load_irdl_dialects(&module))
-        });
+        let (loaded, diagnostics) =
+            this.capture(|context| Module::parse(context, &text).is_some_and(|module| load_irdl_dialects(&module)));
         if loaded { Ok(this) } else { Err(internal("the `lw` dialect does not load", diagnostics)) }
     }
 
@@ -96,7 +95,8 @@ impl fmt::Debug for IrContext {
 
 /// A fault of Lacewing itself, not of the user's kernel.
 pub(crate) fn internal(message: &str, diagnostics: Vec<Diagnostic>) -> Error {
-    let mut all = vec![Diagnostic::error(message).help("this is a fault in Lacewing: please report it with the kernel")];
+    let mut all =
+        vec![Diagnostic::error(message).help("this is a fault in Lacewing: please report it with the kernel")];
     all.extend(diagnostics);
     all.into()
 }
@@ -232,6 +232,21 @@ pub(crate) fn replace_all_uses(old: Value<'static, 'static>, new: Value<'static,
 pub(crate) fn extend_value(value: impl ValueLike<'static>) -> Value<'static, 'static> {
     // SAFETY: the op or block that owns the value is owned by the trace and, in the end, by the module.
     unsafe { Value::from_raw(value.to_raw()) }
+}
+
+/// The elements of an array attribute; `None` for any other attribute.
+///
+/// melior 0.27's `ArrayAttribute` converts from dense arrays only.
+pub fn array_elements<'c>(attribute: Attribute<'c>) -> Option<Vec<Attribute<'c>>> {
+    if !attribute.is_array() {
+        return None;
+    }
+    // SAFETY: the attribute is an array (checked above) and indices stay below its length.
+    let elements = unsafe {
+        let count = mlir_sys::mlirArrayAttrGetNumElements(attribute.to_raw());
+        (0..count).map(|i| Attribute::from_raw(mlir_sys::mlirArrayAttrGetElement(attribute.to_raw(), i))).collect()
+    };
+    Some(elements)
 }
 
 /// Bits that the rest of the crate uses unqualified.

@@ -1,1 +1,5 @@
-//! (soon)
+//! The types of the kernel language.
+
+mod scalar_type;
+
+pub use scalar_type::ScalarType;
