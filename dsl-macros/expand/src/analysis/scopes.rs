@@ -112,6 +112,16 @@ impl Scopes {
         unset.map(|binding| binding.id).collect()
     }
 
+    /// The bindings without a value that a name stands for here, and that are not shadowed.
+    pub fn visible_uninitialised(&self) -> Vec<&Binding> {
+        let unset = self.bindings.iter().filter(|binding| !binding.initialised);
+        let visible = |binding: &&Binding| {
+            self.find(&binding.name)
+                .is_some_and(|found| found.id == binding.id)
+        };
+        unset.filter(visible).collect()
+    }
+
     /// Makes exactly `unset` the bindings that have no value yet.
     pub fn restore_uninitialised(&mut self, unset: &[BindingId]) {
         for binding in &mut self.bindings {

@@ -102,12 +102,7 @@ impl Lower<'_> {
 
     fn first_values(&self, then: &Block, otherwise: &Block) -> FirstValues {
         let mut first = FirstValues::default();
-        for binding in self
-            .scopes
-            .uninitialised()
-            .into_iter()
-            .filter_map(|id| self.scopes.get(id))
-        {
+        for binding in self.scopes.visible_uninitialised() {
             let name = first_assignment(then, &binding.name)
                 .or_else(|| first_assignment(otherwise, &binding.name));
             let Some(name) = name else { continue };

@@ -357,8 +357,9 @@ impl<'a> Lower<'a> {
 
     /// The variables without a value, declared before `before`, that the statements always assign.
     fn first_assigned(&self, rest: &VecDeque<Stmt>, before: BindingId) -> Vec<Ident> {
-        let unset = self.scopes.uninitialised();
-        if unset.iter().all(|id| *id >= before) {
+        let mut unset = self.scopes.visible_uninitialised();
+        unset.retain(|binding| binding.id < before);
+        if unset.is_empty() {
             return Vec::new();
         }
         let block = Block {
@@ -366,11 +367,7 @@ impl<'a> Lower<'a> {
             stmts: rest.iter().cloned().collect(),
         };
         let mut names = Vec::new();
-        for binding in unset
-            .iter()
-            .filter(|id| **id < before)
-            .filter_map(|id| self.scopes.get(*id))
-        {
+        for binding in unset {
             if let Some(name) = first_assignment(&block, &binding.name)
                 && (block_diverges(&block) || assigns_always(&block, &name))
             {
