@@ -31,10 +31,7 @@ impl Parse for Argument {
     fn parse(input: ParseStream) -> syn::Result<Self> {
         let name = input.parse()?;
         input.parse::<Token![=]>()?;
-        Ok(Argument {
-            name,
-            value: input.parse()?,
-        })
+        Ok(Argument { name, value: input.parse()? })
     }
 }
 
@@ -43,11 +40,7 @@ impl KernelArguments {
     pub fn parse(tokens: TokenStream, kernel: Span, errors: &mut Errors) -> Self {
         let mut arguments = KernelArguments::default();
         // At the arguments; without any, at the name of the kernel.
-        let at = if tokens.is_empty() {
-            kernel
-        } else {
-            tokens.span()
-        };
+        let at = if tokens.is_empty() { kernel } else { tokens.span() };
         let list = match Punctuated::<Argument, Token![,]>::parse_terminated.parse2(tokens) {
             Ok(list) => list,
             Err(error) => {
@@ -63,10 +56,7 @@ impl KernelArguments {
                 "waves_per_eu" => &mut arguments.waves_per_eu,
                 "cluster" => &mut arguments.cluster,
                 other => {
-                    errors.push(
-                        name.span(),
-                        format_args!("unknown argument `{other}`: a kernel takes {KNOWN}"),
-                    );
+                    errors.push(name.span(), format_args!("unknown argument `{other}`: a kernel takes {KNOWN}"));
                     continue;
                 }
             };
@@ -87,10 +77,7 @@ impl KernelArguments {
     /// The value of `rt::KernelAttributes`.
     pub fn to_tokens(&self, root: &Root) -> TokenStream {
         let attributes = root.quiet("KernelAttributes");
-        let block = self
-            .block
-            .as_ref()
-            .map_or_else(|| quote!([1, 1, 1]), extent);
+        let block = self.block.as_ref().map_or_else(|| quote!([1, 1, 1]), extent);
         let cluster = optional(self.cluster.as_ref().map(extent));
         let count = |value: &Option<Expr>| optional(value.as_ref().map(count));
         let (min_blocks, max_regs) = (count(&self.min_blocks), count(&self.max_regs));

@@ -35,8 +35,7 @@ fn implementations(input: &DeriveInput, fields: &syn::Fields, root: &Root) -> To
     let name = &input.ident;
     let members: Vec<Member> = fields.members().collect();
     let types: Vec<&Type> = fields.iter().map(|field| &field.ty).collect();
-    let [state, carried, poison, visitor] =
-        ["State", "Carried", "Poison", "Visitor"].map(|name| root.quiet(name));
+    let [state, carried, poison, visitor] = ["State", "Carried", "Poison", "Visitor"].map(|name| root.quiet(name));
     // At the types: an error about a field points there.
     let visits = members.iter().zip(&types).map(|(member, ty)| {
         let visit = root.rt(ty.span(), "State");
@@ -71,13 +70,8 @@ fn implementations(input: &DeriveInput, fields: &syn::Fields, root: &Root) -> To
 /// The `where` clause with the bound on each type parameter.
 fn for_each_parameter(generics: &Generics, bound: &TokenStream) -> TokenStream {
     let mut generics = generics.clone();
-    let names: Vec<_> = generics
-        .type_params()
-        .map(|param| param.ident.clone())
-        .collect();
-    let predicates = names
-        .iter()
-        .map(|name| -> WherePredicate { parse_quote!(#name: #bound) });
+    let names: Vec<_> = generics.type_params().map(|param| param.ident.clone()).collect();
+    let predicates = names.iter().map(|name| -> WherePredicate { parse_quote!(#name: #bound) });
     generics.make_where_clause().predicates.extend(predicates);
     let clause = generics.where_clause;
     quote!(#clause)
@@ -85,27 +79,12 @@ fn for_each_parameter(generics: &Generics, bound: &TokenStream) -> TokenStream {
 
 /// `Poison` holds where it holds for each field. A struct with a host field is carried but has no
 /// poison, which is no error: the quantifier keeps rustc from deciding the bound at once.
-fn poison_bounds(
-    generics: &Generics,
-    types: &[&Type],
-    carried: &TokenStream,
-    poison: &TokenStream,
-) -> TokenStream {
+fn poison_bounds(generics: &Generics, types: &[&Type], carried: &TokenStream, poison: &TokenStream) -> TokenStream {
     let mut generics = generics.clone();
-    let names: Vec<_> = generics
-        .type_params()
-        .map(|param| param.ident.clone())
-        .collect();
-    let parameters = names
-        .iter()
-        .map(|name| -> WherePredicate { parse_quote!(#name: #carried) });
-    let fields = types
-        .iter()
-        .map(|ty| -> WherePredicate { parse_quote!(for<'__lw> #ty: #poison) });
-    generics
-        .make_where_clause()
-        .predicates
-        .extend(parameters.chain(fields));
+    let names: Vec<_> = generics.type_params().map(|param| param.ident.clone()).collect();
+    let parameters = names.iter().map(|name| -> WherePredicate { parse_quote!(#name: #carried) });
+    let fields = types.iter().map(|ty| -> WherePredicate { parse_quote!(for<'__lw> #ty: #poison) });
+    generics.make_where_clause().predicates.extend(parameters.chain(fields));
     let clause = generics.where_clause;
     quote!(#clause)
 }

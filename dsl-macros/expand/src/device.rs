@@ -31,21 +31,9 @@ pub fn expand(arguments: TokenStream, item: TokenStream, root: &Root) -> TokenSt
         },
     };
     refuse_qualifiers(&function.sig, "`#[device]` function", &mut errors);
-    let Lowered {
-        body,
-        errors: found,
-    } = lower_body(
-        root,
-        &function.sig.inputs,
-        &function.sig.output,
-        function.block,
-    );
+    let Lowered { body, errors: found } = lower_body(root, &function.sig.inputs, &function.sig.output, function.block);
     let (errors, found) = (errors.into_tokens(), found.into_tokens());
-    let (attributes, visibility, modifiers) = (
-        &function.attrs,
-        &function.vis,
-        &function.modifiers.defaultness,
-    );
+    let (attributes, visibility, modifiers) = (&function.attrs, &function.vis, &function.modifiers.defaultness);
     let (mut signature, lints) = (function.sig, lint_attribute());
     signature.asyncness = None;
     signature.constness = None;
@@ -88,29 +76,18 @@ pub(crate) fn refuse_qualifiers(signature: &syn::Signature, what: &str, errors: 
         );
     }
     if let Some(token) = &signature.constness {
-        errors.push(
-            token.span,
-            format_args!("a {what} cannot be `const`: it is traced, not evaluated"),
-        );
+        errors.push(token.span, format_args!("a {what} cannot be `const`: it is traced, not evaluated"));
     }
     if let Some(abi) = &signature.abi {
-        errors.push(
-            abi.extern_token.span,
-            format_args!("a {what} has no ABI of its own: it is inlined"),
-        );
+        errors.push(abi.extern_token.span, format_args!("a {what} has no ABI of its own: it is inlined"));
     }
     if let Some(variadic) = &signature.variadic {
-        errors.push(
-            variadic.dots.spans[0],
-            format_args!("a {what} cannot be variadic"),
-        );
+        errors.push(variadic.dots.spans[0], format_args!("a {what} cannot be variadic"));
     }
 }
 
 fn holds_impl_trait(ty: &Type) -> bool {
-    ty.to_token_stream()
-        .into_iter()
-        .any(|token| token.to_string() == "impl")
+    ty.to_token_stream().into_iter().any(|token| token.to_string() == "impl")
 }
 
 fn holds_reference(ty: &Type) -> bool {

@@ -28,11 +28,7 @@ impl Root {
         let Ok(mut found) = FOUND.lock() else {
             return Self::look_up();
         };
-        found
-            .get_or_insert_default()
-            .entry(manifest)
-            .or_insert_with(Self::look_up)
-            .clone()
+        found.get_or_insert_default().entry(manifest).or_insert_with(Self::look_up).clone()
     }
 
     /// A root of a known name.
@@ -103,10 +99,7 @@ pub(crate) fn block(span: Span, statements: TokenStream) -> Expr {
     Expr::Block(syn::ExprBlock {
         attrs: Vec::new(),
         label: None,
-        block: syn::Block {
-            brace_token,
-            stmts: vec![syn::Stmt::Expr(Expr::Verbatim(statements), None)],
-        },
+        block: syn::Block { brace_token, stmts: vec![syn::Stmt::Expr(Expr::Verbatim(statements), None)] },
     })
 }
 
@@ -114,11 +107,7 @@ pub(crate) fn block(span: Span, statements: TokenStream) -> Expr {
 pub(crate) fn parenthesised(span: Span, expression: TokenStream) -> Expr {
     let mut paren_token = syn::token::Paren::default();
     paren_token.span = delimiters(span);
-    Expr::Paren(syn::ExprParen {
-        attrs: Vec::new(),
-        paren_token,
-        expr: Box::new(Expr::Verbatim(expression)),
-    })
+    Expr::Paren(syn::ExprParen { attrs: Vec::new(), paren_token, expr: Box::new(Expr::Verbatim(expression)) })
 }
 
 /// `&expression`, with the parentheses that precedence asks for.

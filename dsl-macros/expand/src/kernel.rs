@@ -5,11 +5,9 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{
-    Attribute, FnArg, GenericParam, ItemFn, Pat, ReturnType, Type, WherePredicate, parse_quote,
-    parse2,
-};
+use syn::{Attribute, FnArg, GenericParam, ItemFn, Pat, ReturnType, Type, WherePredicate, parse_quote_spanned, parse2};
 
 use crate::analysis::scopes::unannotated;
 use crate::attributes::KernelArguments;
@@ -37,13 +35,7 @@ pub fn expand(arguments: TokenStream, item: TokenStream, root: &Root) -> TokenSt
     }
     refuse_signature(&function.sig, &mut errors);
     let parameters = Parameters::of(&function.sig.inputs, &mut errors);
-    Kernel {
-        root,
-        arguments,
-        parameters,
-        function,
-    }
-    .expand(errors)
+    Kernel { root, arguments, parameters, function }.expand(errors)
 }
 
 /// A parameter of a kernel.
@@ -79,20 +71,13 @@ impl Parameters {
             let name = match unannotated(&typed.pat) {
                 Pat::Ident(ident) => ident.ident.clone(),
                 _ if is_comptime => {
-                    errors.push(
-                        typed.colon_token.spans[0],
-                        "a comptime parameter needs a name",
-                    );
+                    errors.push(typed.colon_token.spans[0], "a comptime parameter needs a name");
                     continue;
                 }
                 _ => format_ident!("arg{}", position),
             };
             let (pattern, ty) = ((*typed.pat).clone(), (*typed.ty).clone());
-            let list = if is_comptime {
-                &mut parameters.comptime
-            } else {
-                &mut parameters.device
-            };
+            let list = if is_comptime { &mut parameters.comptime } else { &mut parameters.device };
             list.push(Parameter { name, pattern, ty });
         }
         parameters
@@ -108,70 +93,50 @@ struct Kernel<'a> {
 
 impl Kernel<'_> {
     fn expand(self, mut errors: Errors) -> TokenStream {
-        let Kernel {
-            root,
-            arguments,
-            parameters,
-            function,
-        } = self;
+        let Kernel { root, arguments, parameters, function } = self;
         let Parameters { comptime, device } = &parameters;
-        let Lowered {
-            body,
-            errors: found,
-        } = lower_body(
-            root,
-            &function.sig.inputs,
-            &ReturnType::Default,
-            *function.block,
-        );
+        let Lowered { body, errors: found } =
+            lower_body(root, &function.sig.inputs, &ReturnType::Default, *function.block);
         for default in function.sig.generics.params.iter().filter_map(default_of) {
             errors.push(default, "a generic parameter of a function has no default");
         }
         let (errors, found) = (errors.into_tokens(), found.into_tokens());
 
-        let (name, visibility, generics) =
-            (&function.sig.ident, &function.vis, &function.sig.generics);
+        let (name, visibility, generics) = (&function.sig.ident, &function.vis, &function.sig.generics);
         let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-        let (fields, field_types): (Vec<_>, Vec<_>) = comptime
-            .iter()
-            .map(|parameter| (&parameter.name, &parameter.ty))
-            .unzip();
+        let (fields, field_types): (Vec<_>, Vec<_>) =
+            comptime.iter().map(|parameter| (&parameter.name, &parameter.ty)).unzip();
         let type_params: Vec<_> = generics.type_params().map(|param| &param.ident).collect();
         let phantom = quote!(::core::marker::PhantomData);
         let marker = quote!(#phantom<fn() -> (#(#type_params,)*)>);
 
-        let (documentation, lints): (Vec<_>, Vec<_>) = function
-            .attrs
-            .iter()
-            .partition(|attribute| !is_lint(attribute));
+        let (documentation, lints): (Vec<_>, Vec<_>) = function.attrs.iter().partition(|attribute| !is_lint(attribute));
         let struct_lints = quote! {
             #[allow(non_camel_case_types, reason = "a kernel is named like the function that it is written as")]
             #(#lints)*
         };
         let new_doc = format!("The kernel `{name}` with its compile-time parameters.");
 
-        // Bounds of the comptime types, at their spans.
-        let bounded = |bounds: TokenStream| -> TokenStream {
-            let mut generics = generics.clone();
-            for ty in &field_types {
-                let predicate: WherePredicate = parse_quote!(#ty: #bounds);
-                generics.make_where_clause().predicates.push(predicate);
-            }
-            let clause = generics.where_clause;
-            quote!(#clause)
+        let comptime_bound = |names: &[&str]| -> TokenStream {
+            let bounds =
+                field_types.iter().flat_map(|ty| names.iter().map(|name| bound(ty, core_trait(ty.span(), name))));
+            extended(generics, bounds)
         };
-        let clone_where = bounded(quote!(::core::clone::Clone));
-        let debug_where = bounded(quote!(::core::fmt::Debug));
-        let kernel_where = bounded(quote!(::core::clone::Clone + ::core::fmt::Debug));
+        let clone_where = comptime_bound(&["Clone"]);
+        let debug_where = comptime_bound(&["Debug"]);
+        let kernel_where = {
+            let comptime =
+                field_types.iter().flat_map(|ty| ["Clone", "Debug"].map(|name| bound(ty, core_trait(ty.span(), name))));
+            let device = device.iter().map(|Parameter { ty, .. }| bound(ty, root.rt(ty.span(), "KernelParam")));
+            extended(generics, comptime.chain(device))
+        };
 
         let name_text = name.to_string();
         let name_text = name_text.strip_prefix("r#").unwrap_or(&name_text);
         let field_texts: Vec<_> = fields.iter().map(|field| field.to_string()).collect();
         let comptime_values = comptime_values(comptime, generics);
-        let (param_types, param_patterns): (Vec<_>, Vec<_>) = device
-            .iter()
-            .map(|parameter| (&parameter.ty, &parameter.pattern))
-            .unzip();
+        let (param_types, param_patterns): (Vec<_>, Vec<_>) =
+            device.iter().map(|parameter| (&parameter.ty, &parameter.pattern)).unzip();
         let param_names = device.iter().map(|parameter| parameter.name.to_string());
         let attributes = arguments.to_tokens(root);
         let bindings: Vec<_> = comptime
@@ -187,8 +152,7 @@ impl Kernel<'_> {
             let span = function.sig.fn_token.span;
             quote_spanned!(span=> ::core::panic::Location::caller())
         };
-        let (kernel_trait, kernel_attributes) =
-            (root.quiet("Kernel"), root.quiet("KernelAttributes"));
+        let (kernel_trait, kernel_attributes) = (root.quiet("Kernel"), root.quiet("KernelAttributes"));
         let (slot_ref, lint_attribute) = (root.quiet("SlotRef"), lint_attribute());
 
         quote! {
@@ -260,6 +224,25 @@ impl Kernel<'_> {
     }
 }
 
+/// `ty: wanted`, at the span of the type: rustc points there when it does not hold.
+fn bound(ty: &Type, wanted: TokenStream) -> WherePredicate {
+    parse_quote_spanned!(ty.span()=> #ty: #wanted)
+}
+
+fn core_trait(span: Span, name: &str) -> TokenStream {
+    let module = Ident::new(if name == "Clone" { "clone" } else { "fmt" }, span);
+    let name = Ident::new(name, span);
+    quote_spanned!(span=> ::core::#module::#name)
+}
+
+/// The `where` clause of `generics` with more bounds.
+fn extended(generics: &syn::Generics, bounds: impl IntoIterator<Item = WherePredicate>) -> TokenStream {
+    let mut generics = generics.clone();
+    generics.make_where_clause().predicates.extend(bounds);
+    let clause = generics.where_clause;
+    quote!(#clause)
+}
+
 /// The name and the text of each compile-time parameter, of each generic type and each const generic.
 fn comptime_values(comptime: &[Parameter], generics: &syn::Generics) -> Vec<TokenStream> {
     let mut values = Vec::new();
@@ -289,10 +272,7 @@ fn refuse_signature(signature: &syn::Signature, errors: &mut Errors) {
     if let ReturnType::Type(arrow, ty) = &signature.output
         && !matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty())
     {
-        errors.push(
-            arrow.spans[0],
-            "a kernel returns nothing: store its results in a `TensorMut` parameter",
-        );
+        errors.push(arrow.spans[0], "a kernel returns nothing: store its results in a `TensorMut` parameter");
     }
     for lifetime in signature.generics.lifetimes() {
         errors.push(
@@ -356,7 +336,5 @@ fn default_of(param: &GenericParam) -> Option<Span> {
 }
 
 fn is_lint(attribute: &Attribute) -> bool {
-    ["allow", "expect", "warn", "deny", "forbid"]
-        .iter()
-        .any(|name| attribute.path().is_ident(name))
+    ["allow", "expect", "warn", "deny", "forbid"].iter().any(|name| attribute.path().is_ident(name))
 }

@@ -29,11 +29,7 @@ pub fn expand(item: TokenStream, root: &Root) -> TokenStream {
         Data::Union(data) => return refused(data.union_token.span),
     };
     let union = is_union(&input.attrs, &mut errors);
-    let (shared, shared_field, alloc) = (
-        root.quiet("Shared"),
-        root.quiet("SharedField"),
-        root.quiet("SharedAlloc"),
-    );
+    let (shared, shared_field, alloc) = (root.quiet("Shared"), root.quiet("SharedField"), root.quiet("SharedAlloc"));
     let structure = &input.ident;
     let mut known: Vec<String> = Vec::new();
     let (mut statements, mut members, mut variables) = (Vec::new(), Vec::new(), Vec::new());
@@ -49,9 +45,8 @@ pub fn expand(item: TokenStream, root: &Root) -> TokenStream {
         let over = match &placement.overlap {
             Some(other) if !known.contains(&other.value()) => {
                 let other_name = other.value();
-                let text = format!(
-                    "`{structure}` has no member `{other_name}` before this one: overlap with an earlier one"
-                );
+                let text =
+                    format!("`{structure}` has no member `{other_name}` before this one: overlap with an earlier one");
                 errors.push(other.span(), text);
                 None
             }
@@ -66,14 +61,9 @@ pub fn expand(item: TokenStream, root: &Root) -> TokenStream {
             Some(align) => quote!(::core::option::Option::Some(#align)),
             None => quote!(::core::option::Option::None),
         };
-        let (ty, variable, full) = (
-            &field.ty,
-            format_ident!("__lw_member{}", position),
-            format!("{structure}.{name}"),
-        );
+        let (ty, variable, full) = (&field.ty, format_ident!("__lw_member{}", position), format!("{structure}.{name}"));
         let field_trait = quote_spanned!(ty.span()=> <#ty as #shared_field>);
-        statements
-            .push(quote!(#overlap let #variable = #field_trait::alloc(__lw_alloc, #full, #align);));
+        statements.push(quote!(#overlap let #variable = #field_trait::alloc(__lw_alloc, #full, #align);));
         members.push(member);
         variables.push(variable);
         known.push(name);
@@ -112,9 +102,7 @@ impl Placement {
                     meta.input.parse::<Token![=]>()?;
                     placement.overlap = Some(meta.input.parse()?);
                 } else {
-                    return Err(meta.error(
-                        "unknown argument: a member takes `align = BYTES`, `overlap = \"other\"`",
-                    ));
+                    return Err(meta.error("unknown argument: a member takes `align = BYTES`, `overlap = \"other\"`"));
                 }
                 Ok(())
             });
@@ -132,11 +120,7 @@ fn is_union(attributes: &[Attribute], errors: &mut Errors) -> bool {
     for attribute in shared_attributes(attributes) {
         let parsed = attribute.parse_nested_meta(|meta| {
             union |= meta.path.is_ident("union");
-            if union {
-                Ok(())
-            } else {
-                Err(meta.error("unknown argument: the struct takes `union`"))
-            }
+            if union { Ok(()) } else { Err(meta.error("unknown argument: the struct takes `union`")) }
         });
         if let Err(error) = parsed {
             errors.absorb(error);
@@ -146,17 +130,11 @@ fn is_union(attributes: &[Attribute], errors: &mut Errors) -> bool {
 }
 
 fn shared_attributes(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
-    attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("shared"))
+    attributes.iter().filter(|attribute| attribute.path().is_ident("shared"))
 }
 
 fn check_alignment(align: &Expr) -> syn::Result<()> {
-    let Expr::Lit(ExprLit {
-        lit: Lit::Int(literal),
-        ..
-    }) = align
-    else {
+    let Expr::Lit(ExprLit { lit: Lit::Int(literal), .. }) = align else {
         return Ok(());
     };
     let bytes: usize = literal.base10_parse()?;
@@ -164,8 +142,5 @@ fn check_alignment(align: &Expr) -> syn::Result<()> {
         return Ok(());
     }
     let span: Span = literal.span();
-    Err(syn::Error::new(
-        span,
-        "an alignment is a power of two, in bytes",
-    ))
+    Err(syn::Error::new(span, "an alignment is a power of two, in bytes"))
 }

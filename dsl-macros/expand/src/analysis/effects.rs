@@ -62,10 +62,7 @@ impl Effects {
     }
 
     pub fn merge(&mut self, other: &Effects) {
-        other
-            .changes
-            .iter()
-            .for_each(|change| self.change(change.clone()));
+        other.changes.iter().for_each(|change| self.change(change.clone()));
         other.jumps.iter().for_each(|jump| self.jump(*jump));
     }
 

@@ -7,8 +7,8 @@
 use proc_macro2::Ident;
 use syn::visit::{self, Visit};
 use syn::{
-    Block, Expr, ExprBlock, ExprBreak, ExprClosure, ExprContinue, ExprForLoop, ExprIf, ExprLoop,
-    ExprReturn, ExprWhile, Item, Label, Lifetime, Macro, Stmt,
+    Block, Expr, ExprBlock, ExprBreak, ExprClosure, ExprContinue, ExprForLoop, ExprIf, ExprLoop, ExprReturn, ExprWhile,
+    Item, Label, Lifetime, Macro, Stmt,
 };
 
 use super::effects::{idents_in, place_root};
@@ -37,7 +37,9 @@ pub(crate) struct Jump {
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
     /// The body of a function or of a closure.
-    Body { closure: bool },
+    Body {
+        closure: bool,
+    },
     /// A branch of a run-time `if`, or code under a guard.
     Runtime,
     Loop {
@@ -47,7 +49,10 @@ pub(crate) enum Frame {
         valued: bool,
     },
     /// A labelled block.
-    Block { id: LoopId, label: String },
+    Block {
+        id: LoopId,
+        label: String,
+    },
 }
 
 /// The syntax of a jump.
@@ -71,27 +76,14 @@ pub(crate) struct Target {
 pub(crate) fn resolve(frames: &[Frame], jump: JumpSyntax) -> Option<Target> {
     let mut flagged = false;
     for (frame, enclosing) in frames.iter().enumerate().rev() {
-        let target = |kind, flagged| {
-            Some(Target {
-                frame,
-                kind,
-                flagged,
-            })
-        };
+        let target = |kind, flagged| Some(Target { frame, kind, flagged });
         match (enclosing, jump) {
             (Frame::Runtime, _) => flagged = true,
             (Frame::Body { .. }, JumpSyntax::Return) => return target(JumpKind::Return, flagged),
             (Frame::Body { .. }, _) => return None,
-            (
-                Frame::Loop {
-                    id, label, runtime, ..
-                },
-                _,
-            ) => {
+            (Frame::Loop { id, label, runtime, .. }, _) => {
                 flagged |= runtime;
-                let hit = |wanted: Option<&Lifetime>| {
-                    wanted.is_none_or(|name| is_named(name, label.as_deref()))
-                };
+                let hit = |wanted: Option<&Lifetime>| wanted.is_none_or(|name| is_named(name, label.as_deref()));
                 match jump {
                     JumpSyntax::Break(name) if hit(name) => {
                         return target(JumpKind::Break(*id), flagged);
@@ -102,9 +94,7 @@ pub(crate) fn resolve(frames: &[Frame], jump: JumpSyntax) -> Option<Target> {
                     _ => {}
                 }
             }
-            (Frame::Block { id, label }, JumpSyntax::Break(Some(name)))
-                if is_named(name, Some(label)) =>
-            {
+            (Frame::Block { id, label }, JumpSyntax::Break(Some(name))) if is_named(name, Some(label)) => {
                 return target(JumpKind::Break(*id), flagged);
             }
             (Frame::Block { .. }, _) => {}
@@ -137,13 +127,7 @@ pub(crate) struct Scan {
 impl Scan {
     /// A scan of code inside of `frames`. `host`: nothing in it is run-time control flow.
     pub fn new(frames: &[Frame], host: bool) -> Self {
-        Scan {
-            frames: frames.to_vec(),
-            base: frames.len(),
-            host,
-            flagged: false,
-            found: Vec::new(),
-        }
+        Scan { frames: frames.to_vec(), base: frames.len(), host, flagged: false, found: Vec::new() }
     }
 
     /// Whether a flagged jump may leave the code. A needless yes costs nothing but a guard that folds.
@@ -170,12 +154,7 @@ impl Scan {
     fn within_loop(&mut self, label: Option<&Label>, runtime: bool, body: &Block) {
         let id = LoopId(u32::MAX);
         let runtime = runtime && !self.host;
-        let frame = Frame::Loop {
-            id,
-            label: label_name(label),
-            runtime,
-            valued: false,
-        };
+        let frame = Frame::Loop { id, label: label_name(label), runtime, valued: false };
         self.within(frame, |scan| scan.visit_block(body));
     }
 }
@@ -208,18 +187,10 @@ impl<'a> Visit<'a> for Scan {
     }
     fn visit_expr_for_loop(&mut self, each: &'a ExprForLoop) {
         self.visit_expr(&each.expr);
-        self.within_loop(
-            each.label.as_ref(),
-            !is_compile_time_iterator(&each.expr),
-            &each.body,
-        );
+        self.within_loop(each.label.as_ref(), !is_compile_time_iterator(&each.expr), &each.body);
     }
     fn visit_expr_while(&mut self, each: &'a ExprWhile) {
-        self.within_loop(
-            each.label.as_ref(),
-            !is_compile_time_condition(&each.cond),
-            &each.body,
-        );
+        self.within_loop(each.label.as_ref(), !is_compile_time_condition(&each.cond), &each.body);
     }
     fn visit_expr_loop(&mut self, each: &'a ExprLoop) {
         self.within_loop(each.label.as_ref(), true, &each.body);
@@ -228,9 +199,7 @@ impl<'a> Visit<'a> for Scan {
         match label_name(block.label.as_ref()) {
             Some(label) => {
                 let id = LoopId(u32::MAX);
-                self.within(Frame::Block { id, label }, |scan| {
-                    scan.visit_block(&block.block)
-                });
+                self.within(Frame::Block { id, label }, |scan| scan.visit_block(&block.block));
             }
             None => self.visit_block(&block.block),
         }
@@ -257,9 +226,7 @@ pub(crate) fn diverges(expr: &Expr) -> bool {
             Some((_, other)) => block_diverges(&branch.then_branch) && diverges(other),
             None => false,
         },
-        Expr::Match(choice) => {
-            !choice.arms.is_empty() && choice.arms.iter().all(|arm| diverges(&arm.body))
-        }
+        Expr::Match(choice) => !choice.arms.is_empty() && choice.arms.iter().all(|arm| diverges(&arm.body)),
         Expr::Loop(each) => !has_break(each),
         _ => false,
     }
@@ -269,15 +236,7 @@ pub(crate) fn diverges(expr: &Expr) -> bool {
 pub(crate) fn has_break(each: &ExprLoop) -> bool {
     let id = LoopId(0);
     let label = label_name(each.label.as_ref());
-    let frames = [
-        Frame::Body { closure: false },
-        Frame::Loop {
-            id,
-            label,
-            runtime: true,
-            valued: false,
-        },
-    ];
+    let frames = [Frame::Body { closure: false }, Frame::Loop { id, label, runtime: true, valued: false }];
     let mut scan = Scan::new(&frames, false);
     scan.visit_block(&each.body);
     scan.found.contains(&JumpKind::Break(id))
@@ -317,11 +276,7 @@ pub(crate) fn assigned_names(place: &Expr) -> Vec<&Ident> {
     match peel(place) {
         Expr::Tuple(tuple) => tuple.elems.iter().flat_map(assigned_names).collect(),
         Expr::Array(array) => array.elems.iter().flat_map(assigned_names).collect(),
-        Expr::Struct(item) => item
-            .fields
-            .iter()
-            .flat_map(|field| assigned_names(&field.expr))
-            .collect(),
+        Expr::Struct(item) => item.fields.iter().flat_map(|field| assigned_names(&field.expr)).collect(),
         Expr::Call(call) => call.args.iter().flat_map(assigned_names).collect(),
         other => match place_root(other) {
             Some((ident, true)) => vec![ident],

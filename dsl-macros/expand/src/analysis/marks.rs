@@ -14,11 +14,7 @@ pub(crate) fn peel(expr: &Expr) -> &Expr {
 /// The last segment of the path that `expr` is.
 pub(crate) fn last_segment(expr: &Expr) -> Option<String> {
     match peel(expr) {
-        Expr::Path(path) => path
-            .path
-            .segments
-            .last()
-            .map(|segment| segment.ident.to_string()),
+        Expr::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
         _ => None,
     }
 }
@@ -26,9 +22,7 @@ pub(crate) fn last_segment(expr: &Expr) -> Option<String> {
 /// Whether `expr` is a call of one of `names`, also under method calls: `range(4).unroll(2)`.
 fn is_call_of(expr: &Expr, names: &[&str]) -> bool {
     match peel(expr) {
-        Expr::Call(call) => {
-            last_segment(&call.func).is_some_and(|name| names.contains(&name.as_str()))
-        }
+        Expr::Call(call) => last_segment(&call.func).is_some_and(|name| names.contains(&name.as_str())),
         Expr::MethodCall(call) => is_call_of(&call.receiver, names),
         _ => false,
     }
@@ -101,14 +95,7 @@ pub(crate) fn is_pure_macro(name: &str) -> bool {
 
 /// Macros that check something at compile time: their arguments are host code.
 pub(crate) fn is_host_macro(name: &str) -> bool {
-    const HOST: &[&str] = &[
-        "static_assert",
-        "assert",
-        "assert_eq",
-        "assert_ne",
-        "debug_assert",
-        "debug_assert_eq",
-        "debug_assert_ne",
-    ];
+    const HOST: &[&str] =
+        &["static_assert", "assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne"];
     HOST.contains(&name)
 }

@@ -58,12 +58,7 @@ impl Scopes {
     pub fn bind(&mut self, name: String, access: Access, initialised: bool) {
         let id = self.next_id();
         self.next += 1;
-        self.bindings.push(Binding {
-            id,
-            name,
-            access,
-            initialised,
-        });
+        self.bindings.push(Binding { id, name, access, initialised });
     }
 
     /// Binds what `pattern` binds. `reference`: the whole value is a `&mut` reference.
@@ -82,27 +77,16 @@ impl Scopes {
     }
 
     pub fn find(&self, name: &str) -> Option<&Binding> {
-        self.bindings
-            .iter()
-            .rev()
-            .find(|binding| binding.name == name)
+        self.bindings.iter().rev().find(|binding| binding.name == name)
     }
 
     pub fn get(&self, id: BindingId) -> Option<&Binding> {
-        let at = self
-            .bindings
-            .binary_search_by_key(&id, |binding| binding.id)
-            .ok()?;
+        let at = self.bindings.binary_search_by_key(&id, |binding| binding.id).ok()?;
         self.bindings.get(at)
     }
 
     pub fn initialise(&mut self, name: &str) {
-        if let Some(binding) = self
-            .bindings
-            .iter_mut()
-            .rev()
-            .find(|binding| binding.name == name)
-        {
+        if let Some(binding) = self.bindings.iter_mut().rev().find(|binding| binding.name == name) {
             binding.initialised = true;
         }
     }
@@ -115,10 +99,7 @@ impl Scopes {
     /// The bindings without a value that a name stands for here, and that are not shadowed.
     pub fn visible_uninitialised(&self) -> Vec<&Binding> {
         let unset = self.bindings.iter().filter(|binding| !binding.initialised);
-        let visible = |binding: &&Binding| {
-            self.find(&binding.name)
-                .is_some_and(|found| found.id == binding.id)
-        };
+        let visible = |binding: &&Binding| self.find(&binding.name).is_some_and(|found| found.id == binding.id);
         unset.filter(visible).collect()
     }
 

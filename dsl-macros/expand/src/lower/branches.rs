@@ -6,9 +6,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Expr, ExprIf, ExprMatch, Lit, Pat, Stmt};
 
 use super::{Lower, Position, declare, first_assignment, joined_names};
-use crate::analysis::jumps::{
-    assigns_always, assigns_somewhere, block_diverges, diverges, mentions,
-};
+use crate::analysis::jumps::{assigns_always, assigns_somewhere, block_diverges, diverges, mentions};
 use crate::analysis::marks::{has_let, is_const_expr, peel};
 use crate::generated::block;
 
@@ -45,16 +43,9 @@ impl Lower<'_> {
         let diverging = (block_diverges(&then), block_diverges(&otherwise));
         // A diverging arm gives a poison of the type of the other one.
         let of_arm = |own: bool, other: bool| {
-            if own && !other {
-                Position::Value
-            } else {
-                position
-            }
+            if own && !other { Position::Value } else { position }
         };
-        let positions = (
-            of_arm(diverging.0, diverging.1),
-            of_arm(diverging.1, diverging.0),
-        );
+        let positions = (of_arm(diverging.0, diverging.1), of_arm(diverging.1, diverging.0));
         let (arms, region) = self.region(|lower| {
             let then = lower.arm(then, positions.0, span, &first);
             let otherwise = lower.arm(otherwise, positions.1, span, &first);
@@ -63,27 +54,21 @@ impl Lower<'_> {
         self.scopes.restore_uninitialised(&region.unset);
         let slots = self.slots(&region);
         let condition = &branch.cond;
-        let [begin_call, else_call, end_call] =
-            ["if_begin", "if_else", "if_end"].map(|name| self.rt(span, name));
+        let [begin_call, else_call, end_call] = ["if_begin", "if_else", "if_end"].map(|name| self.rt(span, name));
         let (calls, begin, again) = (&slots.calls, &slots.begin, &slots.again);
         let [then, otherwise] = &arms;
         // Named at the tails: rustc points there when the types of the arms differ.
-        let (then_value, else_value) = (
-            Ident::new("__lw_then", then.tail),
-            Ident::new("__lw_else", otherwise.tail),
-        );
-        let (then_block, else_block) = (
-            self.arm_tokens(then, &first),
-            self.arm_tokens(otherwise, &first),
-        );
+        let (then_value, else_value) = (Ident::new("__lw_then", then.tail), Ident::new("__lw_else", otherwise.tail));
+        let (then_block, else_block) = (self.arm_tokens(then, &first), self.arm_tokens(otherwise, &first));
         let end = if first.is_empty() {
             quote_spanned!(span=> #end_call(__lw_if, #again, [#then_value, #else_value]))
         } else {
-            let join =
-                quote_spanned!(span=> #end_call(__lw_if, #again, [#then_value.0, #else_value.0]));
-            let never = self.rt(branch.cond.span(), "never");
+            let join = quote_spanned!(span=> #end_call(__lw_if, #again, [#then_value.0, #else_value.0]));
+            let at = branch.cond.span();
+            let never = self.rt(at, "never");
+            let never = quote_spanned!(at=> #never());
             let values = [(then, &then_value), (otherwise, &else_value)];
-            self.joined_first_values(&first, join, never, values)
+            self.joined_first_values(span, &first, join, never, values)
         };
         let tokens = quote_spanned! {span=>
             #calls
@@ -103,8 +88,7 @@ impl Lower<'_> {
     fn first_values(&self, then: &Block, otherwise: &Block) -> FirstValues {
         let mut first = FirstValues::default();
         for binding in self.scopes.visible_uninitialised() {
-            let name = first_assignment(then, &binding.name)
-                .or_else(|| first_assignment(otherwise, &binding.name));
+            let name = first_assignment(then, &binding.name).or_else(|| first_assignment(otherwise, &binding.name));
             let Some(name) = name else { continue };
             let assigned = |block| block_diverges(block) || assigns_always(block, &name);
             if assigned(then) && assigned(otherwise) {
@@ -121,30 +105,15 @@ impl Lower<'_> {
             Some(Stmt::Expr(expr, None)) => expr.span(),
             _ => span,
         };
-        let sometimes = first
-            .sometimes
-            .iter()
-            .filter(|name| assigns_somewhere(&body, name))
-            .cloned()
-            .collect();
-        let mentioned = first
-            .names()
-            .filter(|name| mentions(&body, name))
-            .cloned()
-            .collect();
+        let sometimes = first.sometimes.iter().filter(|name| assigns_somewhere(&body, name)).cloned().collect();
+        let mentioned = first.names().filter(|name| mentions(&body, name)).cloned().collect();
         let diverges = block_diverges(&body);
         self.scoped(|lower| {
             let names: Vec<Ident> = first.names().cloned().collect();
             lower.shadow_unset(&names);
             lower.under_runtime(|lower| lower.block(&mut body, position));
         });
-        Arm {
-            block: body,
-            diverges,
-            tail,
-            sometimes,
-            mentioned,
-        }
+        Arm { block: body, diverges, tail, sometimes, mentioned }
     }
 
     /// An arm with the variables that it gives their first value: declared in it, returned beside its value.
@@ -154,9 +123,7 @@ impl Lower<'_> {
             return quote!(#block);
         }
         let poison = self.root.quiet("poison");
-        let declared = first
-            .names()
-            .filter(|name| first.always.contains(name) || arm.mentioned.contains(name));
+        let declared = first.names().filter(|name| first.always.contains(name) || arm.mentioned.contains(name));
         let declarations = declared.map(|name| declare(name, self.is_mut(name)));
         let (always, sometimes) = (&first.always, arm.certain());
         let unset = arm.diverges.then(|| quote!(#(#always = #poison();)*));
@@ -170,6 +137,7 @@ impl Lower<'_> {
 
     fn joined_first_values(
         &mut self,
+        span: Span,
         first: &FirstValues,
         join: TokenStream,
         never: TokenStream,
@@ -180,15 +148,10 @@ impl Lower<'_> {
         // Never run, but seen by rustc: it then says which condition leaves the variable without a value.
         let partial = arms.map(|(arm, value)| {
             let names = arm.certain();
-            let values: Vec<Ident> = names
-                .iter()
-                .map(|name| format_ident!("__lw_partial_{}", name))
-                .collect();
-            quote!({ let (#(#values,)*) = #value.1; #(if #never() { #names = #values; })* })
+            let values: Vec<Ident> = names.iter().map(|name| format_ident!("__lw_partial_{}", name)).collect();
+            quote_spanned!(span=> { let (#(#values,)*) = #value.1; #(if #never { #names = #values; })* })
         });
-        always
-            .iter()
-            .for_each(|name| self.scopes.initialise(&name.to_string()));
+        always.iter().for_each(|name| self.scopes.initialise(&name.to_string()));
         quote! {
             let (__lw_value, #(#joined),*) = #join;
             #(#partial)*
@@ -199,31 +162,17 @@ impl Lower<'_> {
 
     /// `if const_expr(..)`, `if let`: plain Rust, one arm of which is traced.
     pub(super) fn host_if(&mut self, branch: &mut ExprIf, position: Position) {
-        let other_diverges = branch
-            .else_branch
-            .as_ref()
-            .is_some_and(|(_, other)| diverges(other));
+        let other_diverges = branch.else_branch.as_ref().is_some_and(|(_, other)| diverges(other));
         let then_diverges = block_diverges(&branch.then_branch);
         let of_arm = |own: bool, other: bool| {
-            if own && !other {
-                Position::Value
-            } else {
-                position
-            }
+            if own && !other { Position::Value } else { position }
         };
         let before = self.scopes.uninitialised();
         self.scoped(|lower| {
             lower.host_condition(&mut branch.cond);
-            lower.block(
-                &mut branch.then_branch,
-                of_arm(then_diverges, other_diverges),
-            );
+            lower.block(&mut branch.then_branch, of_arm(then_diverges, other_diverges));
         });
-        let mut unset = if then_diverges {
-            Vec::new()
-        } else {
-            self.scopes.uninitialised()
-        };
+        let mut unset = if then_diverges { Vec::new() } else { self.scopes.uninitialised() };
         self.scopes.restore_uninitialised(&before);
         if let Some((_, other)) = &mut branch.else_branch {
             self.expr(other, of_arm(other_diverges, then_diverges));
@@ -277,11 +226,7 @@ impl Lower<'_> {
         for arm in &mut choice.arms {
             self.scopes.restore_uninitialised(&before);
             let diverging = diverges(&arm.body);
-            let own = if diverging && !all_diverge {
-                Position::Value
-            } else {
-                position
-            };
+            let own = if diverging && !all_diverge { Position::Value } else { position };
             self.scoped(|lower| {
                 lower.scopes.bind_pattern(&arm.pat, true, false);
                 if let Pat::Guard(guard) = &mut arm.pat {
@@ -321,9 +266,7 @@ impl Arm {
 fn may_stand_beside_let(condition: &Expr) -> bool {
     match peel(condition) {
         Expr::Let(_) => true,
-        Expr::Binary(binary) => {
-            may_stand_beside_let(&binary.left) && may_stand_beside_let(&binary.right)
-        }
+        Expr::Binary(binary) => may_stand_beside_let(&binary.left) && may_stand_beside_let(&binary.right),
         Expr::Unary(unary) => may_stand_beside_let(&unary.expr),
         Expr::Lit(literal) => matches!(literal.lit, Lit::Bool(_)),
         other => is_const_expr(other),
@@ -333,10 +276,7 @@ fn may_stand_beside_let(condition: &Expr) -> bool {
 /// The arm of an `if` without `else`: `()`, at the `if`.
 fn empty_else(span: Span) -> Block {
     let Expr::Block(unit) = block(span, quote_spanned!(span=> ())) else {
-        return Block {
-            brace_token: Default::default(),
-            stmts: Vec::new(),
-        };
+        return Block { brace_token: Default::default(), stmts: Vec::new() };
     };
     unit.block
 }
@@ -344,9 +284,6 @@ fn empty_else(span: Span) -> Block {
 fn into_block(expr: Expr) -> Block {
     match expr {
         Expr::Block(block) if block.label.is_none() => block.block,
-        other => Block {
-            brace_token: Default::default(),
-            stmts: vec![Stmt::Expr(other, None)],
-        },
+        other => Block { brace_token: Default::default(), stmts: vec![Stmt::Expr(other, None)] },
     }
 }

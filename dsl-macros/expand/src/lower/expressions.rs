@@ -8,12 +8,8 @@ use syn::{Expr, ExprBlock, ExprBreak, ExprCall, ExprClosure, ExprContinue, ExprR
 
 use super::{Lower, Position};
 use crate::analysis::effects::{How, place_root};
-use crate::analysis::jumps::{
-    Frame, Jump, JumpKind, JumpSyntax, Target, assigned_names, label_name, resolve,
-};
-use crate::analysis::marks::{
-    is_compile_time_condition, is_compile_time_iterator, is_const_expr, last_segment,
-};
+use crate::analysis::jumps::{Frame, Jump, JumpKind, JumpSyntax, Target, assigned_names, label_name, resolve};
+use crate::analysis::marks::{is_compile_time_condition, is_compile_time_iterator, is_const_expr, last_segment};
 use crate::generated::{block, flag, value_of};
 
 impl Lower<'_> {
@@ -162,18 +158,9 @@ impl Lower<'_> {
     /// The left side of an assignment: each leaf of a pattern is a place.
     pub(super) fn assigned(&mut self, place: &mut Expr) {
         match place {
-            Expr::Tuple(tuple) => tuple
-                .elems
-                .iter_mut()
-                .for_each(|place| self.assigned(place)),
-            Expr::Array(array) => array
-                .elems
-                .iter_mut()
-                .for_each(|place| self.assigned(place)),
-            Expr::Struct(item) => item
-                .fields
-                .iter_mut()
-                .for_each(|field| self.assigned(&mut field.expr)),
+            Expr::Tuple(tuple) => tuple.elems.iter_mut().for_each(|place| self.assigned(place)),
+            Expr::Array(array) => array.elems.iter_mut().for_each(|place| self.assigned(place)),
+            Expr::Struct(item) => item.fields.iter_mut().for_each(|field| self.assigned(&mut field.expr)),
             Expr::Call(call) => call.args.iter_mut().for_each(|place| self.assigned(place)),
             Expr::Paren(paren) => self.assigned(&mut paren.expr),
             Expr::Group(group) => self.assigned(&mut group.expr),
@@ -192,9 +179,7 @@ impl Lower<'_> {
         let name = last_segment(&call.func);
         if is_const_expr(&Expr::Call(call.clone())) {
             let host = std::mem::replace(&mut self.host, true);
-            call.args
-                .iter_mut()
-                .for_each(|argument| self.operand(argument));
+            call.args.iter_mut().for_each(|argument| self.operand(argument));
             self.host = host;
             return None;
         }
@@ -204,17 +189,23 @@ impl Lower<'_> {
         }
         visit_mut::visit_expr_call_mut(self, call);
         let single = matches!(&*call.func, Expr::Path(path) if path.path.get_ident().is_some());
-        if name.as_deref() != Some("range") || !single || self.scopes.find("range").is_some() {
+        let callee = name.unwrap_or_default();
+        let takes = match callee.as_str() {
+            "range" => "range_args",
+            "range_constexpr" if call.args.len() != 1 => "range_constexpr_args",
+            _ => return None,
+        };
+        if !single || self.scopes.find(&callee).is_some() {
             return None;
         }
-        // Bounds of mixed kinds: a trait on their tuple tells which. The import keeps the name `range`
+        // Bounds of mixed kinds: a trait on their tuple tells which. The import keeps the name
         // in the text, for editors and for rustc.
         let (span, function, arguments) = (call.func.span(), &call.func, call.args.iter());
-        let range_args = self.rt(span, "range_args");
+        let takes = self.rt(span, takes);
         let tokens = quote_spanned! {span=>
             #[allow(unused_imports, reason = "keeps the name `range` alive")]
             use #function as _;
-            #range_args((#(#arguments,)*))
+            #takes((#(#arguments,)*))
         };
         Some(block(span, tokens))
     }
@@ -222,8 +213,7 @@ impl Lower<'_> {
     /// The body of a closure is a function of its own, whose changes are those of the code that holds it.
     fn closure(&mut self, closure: &mut ExprClosure) {
         if let Some(token) = &closure.asyncness {
-            self.errors
-                .push(token.span, "`async` has no meaning in a kernel");
+            self.errors.push(token.span, "`async` has no meaning in a kernel");
         }
         let frames = std::mem::replace(&mut self.frames, vec![Frame::Body { closure: true }]);
         let barrier = std::mem::replace(&mut self.barrier, 0);
@@ -280,18 +270,12 @@ impl Lower<'_> {
         }
         let valued = match self.frames.get(target.frame) {
             Some(Frame::Loop { valued: false, .. }) if jump.expr.is_some() => {
-                self.errors.push(
-                    span,
-                    "`break` with a value leaves only a `loop` or a labelled block",
-                );
+                self.errors.push(span, "`break` with a value leaves only a `loop` or a labelled block");
                 return None;
             }
             _ => jump.expr.is_some(),
         };
-        self.record_jump(Jump {
-            kind: target.kind,
-            valued,
-        });
+        self.record_jump(Jump { kind: target.kind, valued });
         let value = jump.expr.as_ref().map(|value| {
             let variable = value_of(target.kind);
             quote!(#variable = #value;)
@@ -305,10 +289,7 @@ impl Lower<'_> {
         if !target.flagged || !self.may_leave(target, span, "continue") {
             return None;
         }
-        self.record_jump(Jump {
-            kind: target.kind,
-            valued: false,
-        });
+        self.record_jump(Jump { kind: target.kind, valued: false });
         Some(self.set_flag(span, target.kind, None, position))
     }
 
@@ -321,23 +302,15 @@ impl Lower<'_> {
         if !target.flagged {
             return None;
         }
-        if matches!(
-            self.frames.get(target.frame),
-            Some(Frame::Body { closure: true })
-        ) {
-            self.errors.push(
-                span,
-                "`return` under a run-time condition inside a closure: make the closure a `#[device] fn`",
-            );
+        if matches!(self.frames.get(target.frame), Some(Frame::Body { closure: true })) {
+            self.errors
+                .push(span, "`return` under a run-time condition inside a closure: make the closure a `#[device] fn`");
             return None;
         }
         if !self.may_leave(target, span, "return") {
             return None;
         }
-        self.record_jump(Jump {
-            kind: JumpKind::Return,
-            valued: self.returns_value,
-        });
+        self.record_jump(Jump { kind: JumpKind::Return, valued: self.returns_value });
         let value = jump.expr.as_ref().map(|value| {
             if self.returns_value {
                 let variable = value_of(JumpKind::Return);

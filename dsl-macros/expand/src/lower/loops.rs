@@ -36,14 +36,8 @@ impl Lower<'_> {
         });
         let slots = self.slots(&each_loop.region);
         let (begin, end) = (self.rt(span, "for_begin"), self.rt(span, "for_end"));
-        let RuntimeLoop {
-            exits,
-            before,
-            inside,
-            ..
-        } = &each_loop;
-        let (calls, at_begin, again, count) =
-            (&slots.calls, &slots.begin, &slots.again, exits.len());
+        let RuntimeLoop { exits, before, inside, .. } = &each_loop;
+        let (calls, at_begin, again, count) = (&slots.calls, &slots.begin, &slots.again, exits.len());
         let (pattern, range, body) = (&each.pat, &each.expr, &each.body);
         // `enter` is true once; rustc sees a loop, and speaks of moves and of missing values as in one.
         let tokens = quote_spanned! {span=>
@@ -80,10 +74,7 @@ impl Lower<'_> {
         let yes = self.rt(span, "yes");
         let mut tokens = self.while_tokens(span, &each_loop, &quote!(#yes()), &each.body);
         if each_loop.own_break.is_some_and(|jump| jump.valued) {
-            let (value, poison) = (
-                value_of(JumpKind::Break(each_loop.id)),
-                self.rt(span, "poison"),
-            );
+            let (value, poison) = (value_of(JumpKind::Break(each_loop.id)), self.rt(span, "poison"));
             tokens = quote_spanned!(span=> let mut #value = #poison(); #tokens #value);
         } else if endless && position == Position::Value {
             let poison = self.rt(span, "poison");
@@ -100,14 +91,8 @@ impl Lower<'_> {
         body: &Block,
     ) -> TokenStream {
         let slots = self.slots(&each_loop.region);
-        let [begin, decide, end] =
-            ["while_begin", "while_cond", "while_end"].map(|name| self.rt(span, name));
-        let RuntimeLoop {
-            exits,
-            before,
-            inside,
-            ..
-        } = each_loop;
+        let [begin, decide, end] = ["while_begin", "while_cond", "while_end"].map(|name| self.rt(span, name));
+        let RuntimeLoop { exits, before, inside, .. } = each_loop;
         let (calls, at_begin, again) = (&slots.calls, &slots.begin, &slots.again);
         quote_spanned! {span=>
             #calls
@@ -123,19 +108,9 @@ impl Lower<'_> {
     }
 
     /// Lowers the body of a run-time loop.
-    fn runtime_body(
-        &mut self,
-        label: Option<&Label>,
-        valued: bool,
-        lower_body: impl FnOnce(&mut Self),
-    ) -> RuntimeLoop {
+    fn runtime_body(&mut self, label: Option<&Label>, valued: bool, lower_body: impl FnOnce(&mut Self)) -> RuntimeLoop {
         let id = self.new_loop();
-        self.frames.push(Frame::Loop {
-            id,
-            label: label_name(label),
-            runtime: true,
-            valued,
-        });
+        self.frames.push(Frame::Loop { id, label: label_name(label), runtime: true, valued });
         let mut region = self.inner_region(lower_body);
         self.frames.pop();
         self.scopes.restore_uninitialised(&region.unset);
@@ -146,14 +121,7 @@ impl Lower<'_> {
         let exits = region.effects.jumps.iter().map(|jump| flag(jump.kind));
         let exits = exits.map(|flag| quote!(#flag)).collect();
         self.merge_outside(&region.effects, &[own_break]);
-        RuntimeLoop {
-            id,
-            exits,
-            before: self.declare_flag(own_break, jump),
-            inside,
-            region,
-            own_break: jump,
-        }
+        RuntimeLoop { id, exits, before: self.declare_flag(own_break, jump), inside, region, own_break: jump }
     }
 
     /// As `region`, but the enclosing code learns of it by `merge_outside`.
@@ -175,8 +143,7 @@ impl Lower<'_> {
 
     fn declare_flag(&self, kind: JumpKind, jump: Option<Jump>) -> TokenStream {
         let (flag, no) = (flag(kind), self.root.quiet("no"));
-        jump.map(|_| quote!(let mut #flag = #no();))
-            .unwrap_or_default()
+        jump.map(|_| quote!(let mut #flag = #no();)).unwrap_or_default()
     }
 
     /// `for x in range_constexpr(..)`: plain Rust; with a flagged jump out of it, each pass is guarded.
@@ -205,12 +172,7 @@ impl Lower<'_> {
     pub(super) fn host_loop(&mut self, each: &mut ExprLoop) {
         let id = self.new_loop();
         let label = label_name(each.label.as_ref());
-        self.frames.push(Frame::Loop {
-            id,
-            label,
-            runtime: false,
-            valued: true,
-        });
+        self.frames.push(Frame::Loop { id, label, runtime: false, valued: true });
         self.block(&mut each.body, Position::Statement);
         self.frames.pop();
     }
@@ -227,12 +189,7 @@ impl Lower<'_> {
         let id = self.new_loop();
         let (own_break, own_continue) = (JumpKind::Break(id), JumpKind::Continue(id));
         let label = label_name(label);
-        self.frames.push(Frame::Loop {
-            id,
-            label,
-            runtime: false,
-            valued: false,
-        });
+        self.frames.push(Frame::Loop { id, label, runtime: false, valued: false });
         let mut scan = Scan::new(&self.frames, self.host);
         scan.visit_block(body);
         let guarded = scan.flagged && scan.found.iter().any(|kind| *kind != own_continue);

@@ -65,10 +65,7 @@ impl Lower<'_> {
 }
 
 fn macro_name(mac: &Macro) -> Option<String> {
-    mac.path
-        .segments
-        .last()
-        .map(|segment| segment.ident.to_string())
+    mac.path.segments.last().map(|segment| segment.ident.to_string())
 }
 
 /// `a, b, c`, or `a; n` as `vec!` takes it.

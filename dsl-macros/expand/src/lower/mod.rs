@@ -25,9 +25,7 @@ use crate::analysis::jumps::{
     Frame, Jump, JumpKind, LoopId, Scan, assigned_names, assigns_always, block_diverges, diverges,
 };
 use crate::analysis::marks::peel;
-use crate::analysis::scopes::{
-    Access, BindingId, Scopes, is_mut_reference_type, takes_mut_reference, unannotated,
-};
+use crate::analysis::scopes::{Access, BindingId, Scopes, is_mut_reference_type, takes_mut_reference, unannotated};
 use crate::errors::Errors;
 use crate::generated::{self, Root, flag, value_of};
 
@@ -47,14 +45,8 @@ pub(crate) fn lower_body<'a>(
 ) -> Lowered {
     let returned = returned_type(output);
     let mut lower = Lower::new(root, returned.is_some());
-    inputs
-        .into_iter()
-        .for_each(|input| lower.bind_argument(input));
-    let position = if returned.is_some() {
-        Position::Value
-    } else {
-        Position::Statement
-    };
+    inputs.into_iter().for_each(|input| lower.bind_argument(input));
+    let position = if returned.is_some() { Position::Value } else { Position::Statement };
     let ((), region) = lower.region(|lower| lower.block(&mut block, position));
     let span = block.brace_token.span.join();
     let body = match (region.effects.jumps_to(JumpKind::Return), returned) {
@@ -75,10 +67,7 @@ pub(crate) fn lower_body<'a>(
             }}
         }
     };
-    Lowered {
-        body,
-        errors: lower.errors,
-    }
+    Lowered { body, errors: lower.errors }
 }
 
 /// The type of a function's value, `_` where it has no name; `None` for `()`.
@@ -176,9 +165,7 @@ impl<'a> Lower<'a> {
         let start = self.scopes.next_id();
         let unset = self.scopes.uninitialised();
         let (value, mut effects) = self.collect(lower);
-        effects
-            .changes
-            .retain(|change| change.binding.is_none_or(|id| id < start));
+        effects.changes.retain(|change| change.binding.is_none_or(|id| id < start));
         (value, Region { effects, unset })
     }
 
@@ -220,13 +207,7 @@ impl<'a> Lower<'a> {
             return;
         }
         let binding = binding.map(|binding| binding.id);
-        let change = Change {
-            binding,
-            ident: ident.clone(),
-            name,
-            how,
-            called: how == How::Call,
-        };
+        let change = Change { binding, ident: ident.clone(), name, how, called: how == How::Call };
         if let Some(effects) = self.effects.last_mut() {
             effects.change(change);
         }
@@ -268,17 +249,11 @@ impl<'a> Lower<'a> {
                 lowered.push(self.flagged_let_else(local, queue, position));
                 return lowered;
             }
-            let last = queue
-                .iter()
-                .all(|statement| matches!(statement, Stmt::Item(_)));
+            let last = queue.iter().all(|statement| matches!(statement, Stmt::Item(_)));
             let ends_in_jump = last
                 && position == Position::Value
                 && matches!(&statement, Stmt::Expr(expr, semicolon) if diverges(expr) && (semicolon.is_some() || !queue.is_empty()));
-            let own = if last && queue.is_empty() {
-                position
-            } else {
-                Position::Statement
-            };
+            let own = if last && queue.is_empty() { position } else { Position::Statement };
             let ((), effects) = self.collect(|lower| lower.statement(&mut statement, own));
             lowered.push(statement);
             if effects.jumps.is_empty() {
@@ -286,9 +261,8 @@ impl<'a> Lower<'a> {
             }
             if !last {
                 // What the whole block can name has to stand outside of the guard.
-                let (items, rest): (Vec<_>, Vec<_>) = queue
-                    .into_iter()
-                    .partition(|statement| matches!(statement, Stmt::Item(_)));
+                let (items, rest): (Vec<_>, Vec<_>) =
+                    queue.into_iter().partition(|statement| matches!(statement, Stmt::Item(_)));
                 lowered.extend(items);
                 lowered.push(self.guarded(&effects.jumps, rest.into(), position));
                 return lowered;
@@ -332,14 +306,9 @@ impl<'a> Lower<'a> {
                 } else { #poison() }
             }
         } else {
-            first
-                .iter()
-                .for_each(|name| self.scopes.initialise(&name.to_string()));
+            first.iter().for_each(|name| self.scopes.initialise(&name.to_string()));
             let joined = joined_names(&first);
-            let declarations = first
-                .iter()
-                .zip(&mutable)
-                .map(|(name, mutable)| declare(name, *mutable));
+            let declarations = first.iter().zip(&mutable).map(|(name, mutable)| declare(name, *mutable));
             quote_spanned! {span=>
                 #calls
                 let (__lw_rest, #(#joined),*) =
@@ -362,10 +331,7 @@ impl<'a> Lower<'a> {
         if unset.is_empty() {
             return Vec::new();
         }
-        let block = Block {
-            brace_token: Default::default(),
-            stmts: rest.iter().cloned().collect(),
-        };
+        let block = Block { brace_token: Default::default(), stmts: rest.iter().cloned().collect() };
         let mut names = Vec::new();
         for binding in unset {
             if let Some(name) = first_assignment(&block, &binding.name)
@@ -378,19 +344,13 @@ impl<'a> Lower<'a> {
     }
 
     fn is_mut(&self, name: &Ident) -> bool {
-        self.scopes
-            .find(&name.to_string())
-            .is_some_and(|binding| binding.access == Access::Mut)
+        self.scopes.find(&name.to_string()).is_some_and(|binding| binding.access == Access::Mut)
     }
 
     /// Opens bindings of their own for `names`, as the generated `let x;` does.
     fn shadow_unset(&mut self, names: &[Ident]) {
         for name in names {
-            let access = if self.is_mut(name) {
-                Access::Mut
-            } else {
-                Access::Plain
-            };
+            let access = if self.is_mut(name) { Access::Mut } else { Access::Plain };
             self.scopes.bind(name.to_string(), access, false);
         }
     }
@@ -406,10 +366,8 @@ impl<'a> Lower<'a> {
             Expr::Binary(binary) if operators::is_compound_assignment(&binary.op) => &binary.right,
             _ => return None,
         };
-        let control = matches!(
-            peel(right),
-            Expr::If(_) | Expr::Match(_) | Expr::Block(_) | Expr::Loop(_) | Expr::Unsafe(_)
-        );
+        let control =
+            matches!(peel(right), Expr::If(_) | Expr::Match(_) | Expr::Block(_) | Expr::Loop(_) | Expr::Unsafe(_));
         if !control || !self.has_flagged_jump(|scan| scan.visit_expr(right)) {
             return None;
         }
@@ -426,23 +384,13 @@ impl<'a> Lower<'a> {
                 ident: name.clone(),
                 subpat: None,
             }),
-            init: Some(syn::LocalInit {
-                eq_token: syn::Token![=](span),
-                expr: right.clone(),
-                diverge: None,
-            }),
+            init: Some(syn::LocalInit { eq_token: syn::Token![=](span), expr: right.clone(), diverge: None }),
             semi_token: syn::Token![;](span),
         });
         let name = Box::new(Expr::Verbatim(quote!(#name)));
         let assignment = match expr {
-            Expr::Assign(assign) => Expr::Assign(syn::ExprAssign {
-                right: name,
-                ..assign.clone()
-            }),
-            Expr::Binary(binary) => Expr::Binary(syn::ExprBinary {
-                right: name,
-                ..binary.clone()
-            }),
+            Expr::Assign(assign) => Expr::Assign(syn::ExprAssign { right: name, ..assign.clone() }),
+            Expr::Binary(binary) => Expr::Binary(syn::ExprBinary { right: name, ..binary.clone() }),
             _ => return None,
         };
         Some((value, Stmt::Expr(assignment, *semicolon)))
@@ -453,11 +401,7 @@ impl<'a> Lower<'a> {
             Stmt::Local(local) => self.local(local),
             Stmt::Item(_) => {}
             Stmt::Expr(expr, semicolon) => {
-                let position = if semicolon.is_some() {
-                    Position::Statement
-                } else {
-                    position
-                };
+                let position = if semicolon.is_some() { Position::Statement } else { position };
                 self.expr(expr, position);
             }
             Stmt::Macro(call) => self.statement_macro(&mut call.mac),
@@ -465,8 +409,7 @@ impl<'a> Lower<'a> {
     }
 
     fn local(&mut self, local: &mut Local) {
-        let mut reference =
-            matches!(&local.pat, Pat::Type(typed) if is_mut_reference_type(&typed.ty));
+        let mut reference = matches!(&local.pat, Pat::Type(typed) if is_mut_reference_type(&typed.ty));
         if let Some(init) = &mut local.init {
             reference |= is_mut_borrow(&init.expr);
             self.borrowed_by(&local.pat, &init.expr);
@@ -478,8 +421,7 @@ impl<'a> Lower<'a> {
                 }
             }
         }
-        self.scopes
-            .bind_pattern(&local.pat, local.init.is_some(), reference);
+        self.scopes.bind_pattern(&local.pat, local.init.is_some(), reference);
     }
 
     /// A `ref mut` in `pattern` may change what it is matched against.
@@ -508,10 +450,7 @@ impl<'a> Lower<'a> {
         self.operand(&mut value);
         if let Pat::Type(typed) = &local.pat {
             let ty = &typed.ty;
-            value = generated::block(
-                span,
-                quote_spanned!(span=> let __lw_value: #ty = #value; __lw_value),
-            );
+            value = generated::block(span, quote_spanned!(span=> let __lw_value: #ty = #value; __lw_value));
         }
         let unset = self.scopes.uninitialised();
         let other = diverge.as_mut().map(|(_, block)| {
@@ -525,8 +464,7 @@ impl<'a> Lower<'a> {
             lower.statements(rest, position)
         });
         let value = generated::parenthesised(span, quote!(#value));
-        let tokens =
-            quote_spanned!(span=> if let #pattern = #value { #(#statements)* } else #other);
+        let tokens = quote_spanned!(span=> if let #pattern = #value { #(#statements)* } else #other);
         Stmt::Expr(Expr::Verbatim(tokens), None)
     }
 }
@@ -570,10 +508,7 @@ fn declare(name: &Ident, mutable: bool) -> TokenStream {
 
 /// Names for the values that `names` have after a join.
 fn joined_names(names: &[Ident]) -> Vec<Ident> {
-    names
-        .iter()
-        .map(|name| format_ident!("__lw_joined_{}", name))
-        .collect()
+    names.iter().map(|name| format_ident!("__lw_joined_{}", name)).collect()
 }
 
 /// The first assignment to the variable `name` in `block`: its identifier carries the user's span.

@@ -35,9 +35,7 @@ impl Lower<'_> {
             BinOp::And(_) | BinOp::Or(_) if has_let(&binary.left) || has_let(&binary.right) => None,
             BinOp::And(_) => Some(self.logic("and_begin", span, binary)),
             BinOp::Or(_) => Some(self.logic("or_begin", span, binary)),
-            BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) => {
-                self.literal_left(binary)
-            }
+            BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) => self.literal_left(binary),
             _ => None,
         }
     }
@@ -80,10 +78,7 @@ impl Lower<'_> {
         let (span, left) = (binary.left.span(), &binary.left);
         let wrap = self.rt(span, "Lit");
         let left = Box::new(Expr::Verbatim(quote!(#wrap(#left))));
-        Some(Expr::Binary(ExprBinary {
-            left,
-            ..binary.clone()
-        }))
+        Some(Expr::Binary(ExprBinary { left, ..binary.clone() }))
     }
 }
 

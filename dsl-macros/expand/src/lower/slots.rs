@@ -44,11 +44,7 @@ impl Lower<'_> {
                 again.push(slot);
             }
         }
-        Slots {
-            calls,
-            begin: quote!(&mut [#(#begin),*]),
-            again: quote!(&mut [#(#again),*]),
-        }
+        Slots { calls, begin: quote!(&mut [#(#begin),*]), again: quote!(&mut [#(#again),*]) }
     }
 
     /// The reference that a slot holds; `None` where the change is not one of a carried value.
@@ -70,16 +66,8 @@ impl Lower<'_> {
     }
 
     fn checked_slot(&self, change: &Change, place: &TokenStream, bound: bool) -> TokenStream {
-        let kind = if change.how == How::Maybe {
-            "watch"
-        } else {
-            "slot"
-        };
-        let (slot, name, marker) = (
-            self.root.quiet(kind),
-            plain(&change.name),
-            self.marker(change, bound),
-        );
+        let kind = if change.how == How::Maybe { "watch" } else { "slot" };
+        let (slot, name, marker) = (self.root.quiet(kind), plain(&change.name), self.marker(change, bound));
         quote!(#slot(#marker, #name, #place))
     }
 
@@ -89,11 +77,7 @@ impl Lower<'_> {
     }
 
     fn called(&self, change: &Change) -> TokenStream {
-        let (called, ident, span) = (
-            self.root.quiet("called"),
-            &change.ident,
-            change.ident.span(),
-        );
+        let (called, ident, span) = (self.root.quiet("called"), &change.ident, change.ident.span());
         let (marker, reference) = (self.marker(change, true), quote_spanned!(span=> &));
         let mutability = Ident::new("mut", Span::call_site());
         quote!(#called(#marker, #reference #mutability #ident);)
