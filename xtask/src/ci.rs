@@ -8,7 +8,7 @@ use crate::{checks, setup, status, suite};
 /// A step's name for people, and what it does.
 type Step = (&'static str, fn(&Workspace) -> Result<(), Error>);
 
-/// The tests come last, so that their summary ends the output.
+/// What is checked before the tests.
 const STEPS: &[Step] = &[
     ("format", |workspace| {
         process::run(&mut workspace.cargo(["fmt", "--all", "--check"]))
@@ -18,14 +18,15 @@ const STEPS: &[Step] = &[
     ("lints", lints),
     ("documentation", documentation),
     ("kernel table", status::check_kernels),
-    ("tests", |workspace| suite::run_ready(workspace, &[])),
 ];
 
 /// Runs every step, also after one that failed: a person wants to see all that is wrong at once.
-pub fn run(workspace: &Workspace) -> Result<(), Error> {
+/// The tests come last, so that their summary ends the output.
+pub fn run(workspace: &Workspace, tests: bool) -> Result<(), Error> {
     let ready = setup::run(workspace, &setup::Options::default())?;
+    let last: Step = ("tests", |workspace| suite::run_ready(workspace, &[]));
     let mut failures = Vec::new();
-    for (name, step) in STEPS {
+    for (name, step) in STEPS.iter().chain(tests.then_some(&last)) {
         let start = Instant::now();
         eprintln!("\n==> {name}");
         let result = step(&ready);

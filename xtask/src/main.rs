@@ -29,7 +29,8 @@ usage: cargo xtask COMMAND
           setup, build, and run the attention kernel on a real model's inputs
   test  [--no-install] [--add-llvm-repository] [-- ARGS]
           setup, and run every test; ARGS go to the test runner
-  ci      everything that a change must pass: format, lints, docs, repository checks, tests
+  ci    [--no-tests]
+          everything that a change must pass: format, lints, docs, repository checks, tests
   check   the repository checks alone (no LLVM needed)
 
   --no-install            print the commands that would install what is missing, and fail
@@ -42,7 +43,7 @@ enum Command {
     Setup(setup::Options),
     Demo(setup::Options),
     Test(setup::Options, Vec<String>),
-    Ci,
+    Ci { tests: bool },
     Check,
     Help,
 }
@@ -59,6 +60,9 @@ fn parse(args: &[String]) -> Result<Command, String> {
     if own.iter().any(|arg| arg == "-h" || arg == "--help") {
         return Ok(Command::Help);
     }
+    if name == "ci" && own == ["--no-tests"] && forwarded.is_empty() {
+        return Ok(Command::Ci { tests: false });
+    }
     let mut options = setup::Options::default();
     for arg in own {
         match arg.as_str() {
@@ -71,7 +75,7 @@ fn parse(args: &[String]) -> Result<Command, String> {
         "setup" => Command::Setup(options),
         "demo" => Command::Demo(options),
         "test" => return Ok(Command::Test(options, forwarded)),
-        "ci" => Command::Ci,
+        "ci" => Command::Ci { tests: true },
         "check" => Command::Check,
         "help" | "-h" | "--help" => Command::Help,
         other => return Err(format!("no such command: `{other}`")),
@@ -79,8 +83,8 @@ fn parse(args: &[String]) -> Result<Command, String> {
     if !forwarded.is_empty() {
         return Err(format!("`{name}` takes nothing after `--`"));
     }
-    if matches!(command, Command::Ci | Command::Check) && !own.is_empty() {
-        return Err(format!("`{name}` takes no options"));
+    if matches!(command, Command::Ci { .. } | Command::Check) && !own.is_empty() {
+        return Err(format!("`{name}` has no option `{}`", own.join(" ")));
     }
     Ok(command)
 }
@@ -91,7 +95,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Setup(options) => setup::run(&workspace, options).map(|_| ()),
         Command::Demo(options) => demo::run(&workspace, options),
         Command::Test(options, args) => suite::run(&workspace, options, args),
-        Command::Ci => ci::run(&workspace),
+        Command::Ci { tests } => ci::run(&workspace, *tests),
         Command::Check => checks::run(&workspace),
         Command::Help => {
             print!("{USAGE}");
@@ -134,10 +138,11 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(parsed("setup --no-install"), Ok(Command::Setup(no_install)));
-        assert_eq!(parsed("ci"), Ok(Command::Ci));
+        assert_eq!(parsed("ci"), Ok(Command::Ci { tests: true }));
+        assert_eq!(parsed("ci --no-tests"), Ok(Command::Ci { tests: false }));
         assert_eq!(
             parsed("ci --no-install"),
-            Err("`ci` takes no options".into())
+            Err("`ci` has no option `--no-install`".into())
         );
         assert_eq!(
             parsed("setup --fast"),
