@@ -15,10 +15,7 @@ const TESTED: &str = "src/book.rs";
 
 /// All problems of the book.
 pub fn check(tree: &Tree) -> Vec<Problem> {
-    [chapters, links, ops, compiled]
-        .iter()
-        .flat_map(|check| check(tree))
-        .collect()
+    [chapters, links, ops, compiled].iter().flat_map(|check| check(tree)).collect()
 }
 
 /// The targets of the links in a Markdown text with their line numbers, code left out.
@@ -61,10 +58,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
 
 fn listed(tree: &Tree) -> BTreeSet<String> {
     let text = tree.text(SUMMARY).unwrap_or("");
-    links_in(text)
-        .iter()
-        .filter_map(|(_, target)| resolve(SUMMARY, target))
-        .collect()
+    links_in(text).iter().filter_map(|(_, target)| resolve(SUMMARY, target)).collect()
 }
 
 fn is_chapter(name: &str) -> bool {
@@ -90,47 +84,29 @@ fn links(tree: &Tree) -> Vec<Problem> {
                 continue;
             };
             let folder = format!("{}/", file.trim_end_matches('/'));
-            let is_folder = tree
-                .ending(&[""])
-                .any(|(other, _)| other.starts_with(&folder));
+            let is_folder = tree.ending(&[""]).any(|(other, _)| other.starts_with(&folder));
             if tree.text(&file).is_none() && !is_folder {
-                problems.push(Problem::at(
-                    name,
-                    line,
-                    format!("the link to {target} is broken"),
-                ));
+                problems.push(Problem::at(name, line, format!("the link to {target} is broken")));
             }
         }
     }
     problems
 }
 
-/// The words `lw.name` of a text.
-fn op_names(text: &str) -> BTreeSet<&str> {
-    text.match_indices("lw.")
-        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
-        .filter_map(|(at, _)| {
-            let name = &text[at + 3..];
-            let end =
-                name.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
-            let end = end.unwrap_or(name.len());
-            (end > 0).then(|| &text[at..at + 3 + end])
-        })
-        .collect()
+/// The names of the table's rows: each stands on a line `name: "load",`.
+fn rows(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().filter_map(|line| line.trim().strip_prefix("name: \"")?.strip_suffix("\","))
 }
 
 fn ops(tree: &Tree) -> Vec<Problem> {
-    let Some(table) = tree.text(OPS) else {
-        return Vec::new();
-    };
-    let described = op_names(tree.text(OPS_PAGE).unwrap_or(""));
-    let table = table.split("#[cfg(test)]").next().unwrap_or(table);
-    // In the table an op is a string; in comments and messages its name may stand in other forms.
-    op_names(table)
-        .into_iter()
-        .filter(|name| table.contains(&format!("\"{name}\"")) && !described.contains(name))
-        .map(|name| Problem::of_file(OPS_PAGE, format!("`{name}` is not described")))
-        .collect()
+    let Some(table) = tree.text(OPS) else { return Vec::new() };
+    let page = tree.text(OPS_PAGE).unwrap_or("");
+    let problem = |text: String| Problem::of_file(OPS_PAGE, text);
+    let rows: BTreeSet<_> = rows(table).map(|name| format!("`lw.{name}`")).collect();
+    let headings: BTreeSet<_> = page.lines().filter_map(|line| line.strip_prefix("### ")).map(String::from).collect();
+    let missing = rows.difference(&headings).map(|name| problem(format!("{name} has no heading")));
+    let stale = headings.difference(&rows).map(|name| problem(format!("{name} is not in {OPS}")));
+    missing.chain(stale).collect()
 }
 
 fn compiled(tree: &Tree) -> Vec<Problem> {
@@ -155,14 +131,8 @@ mod tests {
     #[test]
     fn links_are_resolved_from_their_file() {
         let from = "docs/src/reference/types.md";
-        assert_eq!(
-            resolve(from, "../intro.md#top").as_deref(),
-            Some("docs/src/intro.md")
-        );
-        assert_eq!(
-            resolve(from, "./loops.md").as_deref(),
-            Some("docs/src/reference/loops.md")
-        );
+        assert_eq!(resolve(from, "../intro.md#top").as_deref(), Some("docs/src/intro.md"));
+        assert_eq!(resolve(from, "./loops.md").as_deref(), Some("docs/src/reference/loops.md"));
         assert_eq!(resolve("README.md", "docs/").as_deref(), Some("docs"));
         assert_eq!(resolve(from, "#here"), None);
         assert_eq!(resolve(from, "https://example.org/a.md"), None);
@@ -178,10 +148,7 @@ mod tests {
     fn a_chapter_outside_the_summary_and_a_broken_link_are_reported() {
         let tree = Tree::of(&[
             ("docs/src/SUMMARY.md", "- [One](one.md)\n- [Two](two.md)\n"),
-            (
-                "docs/src/one.md",
-                "see [the folder](../) and [three](three.md)\n",
-            ),
+            ("docs/src/one.md", "see [the folder](../) and [three](three.md)\n"),
             ("docs/src/three.md", ""),
         ]);
         assert_eq!(
@@ -194,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn every_op_of_the_table_is_described() {
-        let table = "row(\"lw.load\"), row(\"lw.mma_sync\"), // not lw.other\n\
-                     #[cfg(test)]\nmod tests { row(\"lw.made_up\") }";
-        let page = "| `lw.load` | loads |\n| `lw.load_masked` | loads some |\n";
+    fn the_page_of_the_dialect_has_the_rows_of_the_table() {
+        let table =
+            "    OpRow {\n        name: \"load\",\n        about: \"..\",\n    OpRow {\n        name: \"fence\",\n";
+        let page = "### `lw.load`\n\nLoads.\n\n### `lw.gone`\n";
         let tree = Tree::of(&[(OPS, table), (OPS_PAGE, page)]);
         assert_eq!(
             shown(ops(&tree)),
-            [format!("{OPS_PAGE}: `lw.mma_sync` is not described")]
+            [format!("{OPS_PAGE}: `lw.fence` has no heading"), format!("{OPS_PAGE}: `lw.gone` is not in {OPS}")]
         );
     }
 

@@ -17,63 +17,27 @@ const LONG_FILES: &[(&str, &str)] = &[];
 /// The only places with `unsafe` code, each with its reason.
 const UNSAFE_PLACES: &[(&str, &str)] = &[
     ("dsl-core/src/mlir/", "the one module over MLIR's C API"),
-    (
-        "dsl-runtime/src/emulator/",
-        "lane code: instruction sets chosen at run time",
-    ),
+    ("dsl-runtime/src/emulator/", "lane code: instruction sets chosen at run time"),
 ];
 
 /// Dependencies that must never be, by package, with the invariant that each would break.
 const FORBIDDEN_DEPENDENCIES: &[(&str, &[&str], &str)] = &[
-    (
-        "lacewing-core",
-        &["lacewing-runtime", "cudarc", "rayon"],
-        "the core knows no device",
-    ),
-    (
-        "lacewing-runtime",
-        &["lacewing-expand", "syn", "quote"],
-        "the runtime knows no syntax",
-    ),
-    (
-        "lacewing-expand",
-        &["lacewing-core", "melior"],
-        "the expansion knows no IR",
-    ),
-    (
-        "lacewing-macros",
-        &["lacewing-core", "melior", "syn"],
-        "the macro crate is a shell",
-    ),
+    ("lacewing-core", &["lacewing-runtime", "cudarc", "rayon"], "the core knows no device"),
+    ("lacewing-runtime", &["lacewing-expand", "syn", "quote"], "the runtime knows no syntax"),
+    ("lacewing-expand", &["lacewing-core", "melior"], "the expansion knows no IR"),
+    ("lacewing-macros", &["lacewing-core", "melior", "syn"], "the macro crate is a shell"),
     (
         "xtask",
-        &[
-            "lacewing",
-            "lacewing-core",
-            "lacewing-runtime",
-            "lacewing-kernels",
-            "melior",
-        ],
+        &["lacewing", "lacewing-core", "lacewing-runtime", "lacewing-kernels", "melior"],
         "xtask builds without LLVM",
     ),
 ];
 
 /// Target text where none may stand: it belongs to the lowering.
-const TARGET_TEXT: &[&str] = &[
-    "inline_asm",
-    "\"nvvm.",
-    "\"rocdl.",
-    "llvm.nvvm.",
-    "llvm.amdgcn.",
-];
+const TARGET_TEXT: &[&str] = &["inline_asm", "\"nvvm.", "\"rocdl.", "llvm.nvvm.", "llvm.amdgcn."];
 /// Where none may stand. Tests and snapshots show what the lowering made, so they are left out.
-const TARGET_FREE: &[&str] = &[
-    "kernels/src/",
-    "dsl-runtime/src/",
-    "dsl-core/src/trace/",
-    "dsl-core/src/types/",
-    "src/",
-];
+const TARGET_FREE: &[&str] =
+    &["kernels/src/", "dsl-runtime/src/", "dsl-core/src/trace/", "dsl-core/src/types/", "src/"];
 
 /// Spellings that slip in most often; `typos` knows more, where it is installed.
 const MISSPELT: &[&str] = &[
@@ -138,20 +102,12 @@ pub struct Problem {
 impl Problem {
     /// A problem of a whole file.
     pub fn of_file(file: &str, text: impl Into<String>) -> Self {
-        Self {
-            file: file.into(),
-            line: None,
-            text: text.into(),
-        }
+        Self { file: file.into(), line: None, text: text.into() }
     }
 
     /// A problem of a line, counted from 1.
     pub fn at(file: &str, line: usize, text: impl Into<String>) -> Self {
-        Self {
-            file: file.into(),
-            line: Some(line),
-            text: text.into(),
-        }
+        Self { file: file.into(), line: Some(line), text: text.into() }
     }
 }
 
@@ -171,38 +127,22 @@ impl Tree {
     /// Every file that git tracks or would track.
     pub fn load(workspace: &Workspace) -> Result<Self, Error> {
         let mut list = workspace.command("git");
-        list.args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ]);
-        let names = process::output(&mut list)
-            .ok_or_else(|| Error::new("cannot list the files: is this a git checkout?"))?;
+        list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+        let names =
+            process::output(&mut list).ok_or_else(|| Error::new("cannot list the files: is this a git checkout?"))?;
         let text = |name: &str| {
             let path = workspace.root().join(name);
             // A tracked file may have been removed and not committed yet.
-            path.is_file()
-                .then(|| fs::read_to_string(path).unwrap_or_default())
+            path.is_file().then(|| fs::read_to_string(path).unwrap_or_default())
         };
         let files = names.split('\0').filter(|name| !name.is_empty());
-        Ok(Self(
-            files
-                .filter_map(|name| Some((name.to_string(), text(name)?)))
-                .collect(),
-        ))
+        Ok(Self(files.filter_map(|name| Some((name.to_string(), text(name)?))).collect()))
     }
 
     /// A tree for a test.
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Self {
-        Self(
-            files
-                .iter()
-                .map(|&(name, text)| (name.to_string(), text.to_string()))
-                .collect(),
-        )
+        Self(files.iter().map(|&(name, text)| (name.to_string(), text.to_string())).collect())
     }
 
     /// The text of a file.
@@ -211,10 +151,7 @@ impl Tree {
     }
 
     /// Names and texts of the files with one of these endings.
-    pub fn ending<'a>(
-        &'a self,
-        endings: &'a [&str],
-    ) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
+    pub fn ending<'a>(&'a self, endings: &'a [&str]) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
         self.0
             .iter()
             .filter(|(name, _)| endings.iter().any(|ending| name.ends_with(ending)))
@@ -255,25 +192,13 @@ pub fn run(workspace: &Workspace) -> Result<(), Error> {
 }
 
 fn long_files(tree: &Tree) -> Vec<Problem> {
-    let lines: BTreeMap<_, _> = tree
-        .rust()
-        .map(|(name, text)| (name, text.lines().count()))
-        .collect();
+    let lines: BTreeMap<_, _> = tree.rust().map(|(name, text)| (name, text.lines().count())).collect();
     let allowed = |name| LONG_FILES.iter().any(|&(file, _)| file == name);
-    let long = lines
-        .iter()
-        .filter(|&(name, &lines)| lines > LONGEST_FILE && !allowed(*name));
-    let stale = LONG_FILES
-        .iter()
-        .filter(|&&(file, _)| lines.get(file).is_none_or(|&lines| lines <= LONGEST_FILE));
-    long.map(|(name, lines)| {
-        Problem::of_file(
-            name,
-            format!("{lines} lines; split it (the limit is {LONGEST_FILE})"),
-        )
-    })
-    .chain(stale.map(|(file, _)| Problem::of_file(file, "no longer long: drop its exception")))
-    .collect()
+    let long = lines.iter().filter(|&(name, &lines)| lines > LONGEST_FILE && !allowed(*name));
+    let stale = LONG_FILES.iter().filter(|&&(file, _)| lines.get(file).is_none_or(|&lines| lines <= LONGEST_FILE));
+    long.map(|(name, lines)| Problem::of_file(name, format!("{lines} lines; split it (the limit is {LONGEST_FILE})")))
+        .chain(stale.map(|(file, _)| Problem::of_file(file, "no longer long: drop its exception")))
+        .collect()
 }
 
 fn changelog(tree: &Tree) -> Vec<Problem> {
@@ -321,28 +246,18 @@ fn architecture(tree: &Tree) -> Vec<Problem> {
     let crates = packages(tree)
         .filter(|(_, package, _)| !text.contains(&format!("`{package}`")))
         .map(|(_, package, _)| format!("the crate `{package}` has no entry"));
-    let folders: BTreeSet<_> = tree
-        .0
-        .keys()
-        .filter_map(|file| Some(file.split_once('/')?.0))
-        .collect();
+    let folders: BTreeSet<_> = tree.0.keys().filter_map(|file| Some(file.split_once('/')?.0)).collect();
     let folders = folders
         .into_iter()
         .filter(|folder| !text.contains(&format!("`{folder}/")))
         .map(|folder| format!("the folder `{folder}/` is not mentioned"));
-    crates
-        .chain(folders)
-        .map(|text| Problem::of_file(name, text))
-        .collect()
+    crates.chain(folders).map(|text| Problem::of_file(name, text)).collect()
 }
 
 fn dependencies(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, package, found) in packages(tree) {
-        for (_, forbidden, invariant) in FORBIDDEN_DEPENDENCIES
-            .iter()
-            .filter(|&&(name, ..)| name == package)
-        {
+        for (_, forbidden, invariant) in FORBIDDEN_DEPENDENCIES.iter().filter(|&&(name, ..)| name == package) {
             for dependency in forbidden.iter().filter(|name| found.contains(*name)) {
                 let text = format!("depends on {dependency}, but {invariant}");
                 problems.push(Problem::of_file(file, text));
@@ -363,10 +278,7 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn target_text(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (name, text) in tree
-        .rust()
-        .filter(|(name, _)| starts_with_any(name, TARGET_FREE))
-    {
+    for (name, text) in tree.rust().filter(|(name, _)| starts_with_any(name, TARGET_FREE)) {
         for (number, line) in code_lines(text) {
             if let Some(word) = TARGET_TEXT.iter().find(|word| line.contains(**word)) {
                 let text = format!("`{word}` is target text, which only the lowering may have");
@@ -386,10 +298,7 @@ fn unsafe_code(tree: &Tree) -> Vec<Problem> {
     let forms = ["{", "fn ", "impl "].map(|what| format!("{} {what}", concat!("un", "safe")));
     let mut problems = Vec::new();
     for (name, text) in tree.rust() {
-        if UNSAFE_PLACES
-            .iter()
-            .any(|(folder, _)| name.starts_with(folder))
-        {
+        if UNSAFE_PLACES.iter().any(|(folder, _)| name.starts_with(folder)) {
             continue;
         }
         for (number, line) in code_lines(text) {
@@ -404,20 +313,11 @@ fn unsafe_code(tree: &Tree) -> Vec<Problem> {
 
 fn ignored_tests(tree: &Tree) -> Vec<Problem> {
     let bare = concat!("#[", "ignore]");
-    let lines = tree.rust().flat_map(|(name, text)| {
-        text.lines()
-            .enumerate()
-            .map(move |(index, line)| (name, index + 1, line))
-    });
+    let lines =
+        tree.rust().flat_map(|(name, text)| text.lines().enumerate().map(move |(index, line)| (name, index + 1, line)));
     lines
         .filter(|(_, _, line)| line.trim() == bare)
-        .map(|(name, number, _)| {
-            Problem::at(
-                name,
-                number,
-                "an ignored test says why: `#[ignore = \"..\"]`",
-            )
-        })
+        .map(|(name, number, _)| Problem::at(name, number, "an ignored test says why: `#[ignore = \"..\"]`"))
         .collect()
 }
 
@@ -431,11 +331,7 @@ fn misspelt(tree: &Tree) -> Vec<Problem> {
             let line = line.to_lowercase();
             let words: BTreeSet<_> = line.split(|c: char| !c.is_ascii_alphabetic()).collect();
             let found = |word: &&&str| {
-                if word.contains(' ') {
-                    line.contains(**word)
-                } else {
-                    words.contains(**word)
-                }
+                if word.contains(' ') { line.contains(**word) } else { words.contains(**word) }
             };
             if let Some(word) = MISSPELT.iter().find(found) {
                 problems.push(Problem::at(name, index + 1, format!("misspelt: {word}")));
@@ -475,14 +371,8 @@ mod tests {
     fn the_architecture_names_every_crate_and_folder() {
         let tree = Tree::of(&[
             ("ARCHITECTURE.md", "`lacewing-core` is in `dsl-core/`."),
-            (
-                "dsl-core/Cargo.toml",
-                "[package]\nname = \"lacewing-core\"\n",
-            ),
-            (
-                "kernels/Cargo.toml",
-                "[package]\nname = \"lacewing-kernels\"\n",
-            ),
+            ("dsl-core/Cargo.toml", "[package]\nname = \"lacewing-core\"\n"),
+            ("kernels/Cargo.toml", "[package]\nname = \"lacewing-kernels\"\n"),
             ("kernels/src/lib.rs", ""),
         ]);
         assert_eq!(
@@ -528,11 +418,7 @@ mod tests {
 
     #[test]
     fn unsafe_code_has_its_places() {
-        let code = concat!(
-            "// un",
-            "safe { in a comment }\nlet x = un",
-            "safe { *p };\n"
-        );
+        let code = concat!("// un", "safe { in a comment }\nlet x = un", "safe { *p };\n");
         let tree = Tree::of(&[("dsl-core/src/mlir/mod.rs", code), ("src/main.rs", code)]);
         let expected = ["src/main.rs:2: unsafe code outside the places that may have it"];
         assert_eq!(shown(unsafe_code(&tree)), expected);
@@ -540,11 +426,7 @@ mod tests {
 
     #[test]
     fn an_ignored_test_gives_its_reason() {
-        let code = concat!(
-            "#[",
-            "ignore]\nfn a() {}\n#[",
-            "ignore = \"needs a GPU\"]\nfn b() {}"
-        );
+        let code = concat!("#[", "ignore]\nfn a() {}\n#[", "ignore = \"needs a GPU\"]\nfn b() {}");
         let problems = ignored_tests(&Tree::of(&[("tests/suite/a.rs", code)]));
         assert_eq!(problems.len(), 1);
     }

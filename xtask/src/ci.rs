@@ -10,9 +10,7 @@ type Step = (&'static str, fn(&Workspace) -> Result<(), Error>);
 
 /// What is checked before the tests.
 const STEPS: &[Step] = &[
-    ("format", |workspace| {
-        process::run(&mut workspace.cargo(["fmt", "--all", "--check"]))
-    }),
+    ("format", |workspace| process::run(&mut workspace.cargo(["fmt", "--all", "--check"]))),
     ("repository", checks::run),
     ("spelling", spelling),
     ("lints", lints),
@@ -36,22 +34,11 @@ pub fn run(workspace: &Workspace, tests: bool) -> Result<(), Error> {
             failures.push(*name);
         }
     }
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::new(format!("failed: {}", failures.join(", "))))
-    }
+    if failures.is_empty() { Ok(()) } else { Err(Error::new(format!("failed: {}", failures.join(", ")))) }
 }
 
 fn lints(workspace: &Workspace) -> Result<(), Error> {
-    let args = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     process::run(&mut workspace.cargo(args))
 }
 

@@ -133,35 +133,20 @@ mod tests {
 
     #[test]
     fn options_belong_to_their_command() {
-        let no_install = setup::Options {
-            no_install: true,
-            ..Default::default()
-        };
+        let no_install = setup::Options { no_install: true, ..Default::default() };
         assert_eq!(parsed("setup --no-install"), Ok(Command::Setup(no_install)));
         assert_eq!(parsed("ci"), Ok(Command::Ci { tests: true }));
         assert_eq!(parsed("ci --no-tests"), Ok(Command::Ci { tests: false }));
-        assert_eq!(
-            parsed("ci --no-install"),
-            Err("`ci` has no option `--no-install`".into())
-        );
-        assert_eq!(
-            parsed("setup --fast"),
-            Err("`setup` has no option `--fast`".into())
-        );
-        assert_eq!(
-            parsed("demo -- x"),
-            Err("`demo` takes nothing after `--`".into())
-        );
+        assert_eq!(parsed("ci --no-install"), Err("`ci` has no option `--no-install`".into()));
+        assert_eq!(parsed("setup --fast"), Err("`setup` has no option `--fast`".into()));
+        assert_eq!(parsed("demo -- x"), Err("`demo` takes nothing after `--`".into()));
         assert_eq!(parsed("dance"), Err("no such command: `dance`".into()));
         assert_eq!(parsed(""), Err("no command given".into()));
     }
 
     #[test]
     fn what_follows_two_dashes_goes_to_the_test_runner() {
-        let expected = Command::Test(
-            setup::Options::default(),
-            vec!["fmha".into(), "--no-capture".into()],
-        );
+        let expected = Command::Test(setup::Options::default(), vec!["fmha".into(), "--no-capture".into()]);
         assert_eq!(parsed("test -- fmha --no-capture"), Ok(expected));
     }
 

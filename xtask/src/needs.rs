@@ -37,77 +37,25 @@ pub struct Need {
 
 /// Needed to build any crate that speaks to MLIR.
 pub const BUILD: &[Need] = &[
-    need(
-        "g++",
-        "linking, and the C++ part of the MLIR bindings",
-        Sign::Program("c++"),
-    ),
-    need(
-        "llvm-22",
-        "llvm-config, which says how to link",
-        Sign::InLlvm("bin/llvm-config"),
-    ),
-    need(
-        "llvm-22-dev",
-        "LLVM's static libraries",
-        Sign::InLlvm("lib/libLLVMCore.a"),
-    ),
-    need(
-        "libmlir-22-dev",
-        "MLIR's headers and libraries",
-        Sign::InLlvm("include/mlir-c/IR.h"),
-    ),
-    need(
-        "mlir-22-tools",
-        "mlir-tblgen and mlir-opt",
-        Sign::InLlvm("bin/mlir-tblgen"),
-    ),
-    need(
-        "libpolly-22-dev",
-        "a static link of LLVM",
-        Sign::InLlvm("lib/libPolly.a"),
-    ),
-    need(
-        "lld-22",
-        "linking AMDGCN code objects",
-        Sign::InLlvm("bin/ld.lld"),
-    ),
-    need(
-        "libclang-22-dev",
-        "bindgen, which reads MLIR's C API",
-        Sign::InLlvm("lib/libclang.so"),
-    ),
-    need(
-        "clang-22",
-        "the headers that bindgen reads with",
-        Sign::InLlvm("bin/clang"),
-    ),
-    need(
-        "libzstd-dev",
-        "a static link of LLVM",
-        Sign::Header("zstd.h"),
-    ),
+    need("g++", "linking, and the C++ part of the MLIR bindings", Sign::Program("c++")),
+    need("llvm-22", "llvm-config, which says how to link", Sign::InLlvm("bin/llvm-config")),
+    need("llvm-22-dev", "LLVM's static libraries", Sign::InLlvm("lib/libLLVMCore.a")),
+    need("libmlir-22-dev", "MLIR's headers and libraries", Sign::InLlvm("include/mlir-c/IR.h")),
+    need("mlir-22-tools", "mlir-tblgen and mlir-opt", Sign::InLlvm("bin/mlir-tblgen")),
+    need("libpolly-22-dev", "a static link of LLVM", Sign::InLlvm("lib/libPolly.a")),
+    need("lld-22", "linking AMDGCN code objects", Sign::InLlvm("bin/ld.lld")),
+    need("libclang-22-dev", "bindgen, which reads MLIR's C API", Sign::InLlvm("lib/libclang.so")),
+    need("clang-22", "the headers that bindgen reads with", Sign::InLlvm("bin/clang")),
+    need("libzstd-dev", "a static link of LLVM", Sign::Header("zstd.h")),
     need("libz3-dev", "a static link of LLVM", Sign::Header("z3.h")),
-    need(
-        "zlib1g-dev",
-        "a static link of LLVM",
-        Sign::Header("zlib.h"),
-    ),
-    need(
-        "libxml2-dev",
-        "a static link of LLVM",
-        Sign::Header("libxml2/libxml/xmlversion.h"),
-    ),
+    need("zlib1g-dev", "a static link of LLVM", Sign::Header("zlib.h")),
+    need("libxml2-dev", "a static link of LLVM", Sign::Header("libxml2/libxml/xmlversion.h")),
 ];
 
 /// Needed to fetch `ptxas`, where there is none yet.
 pub const FETCH_PTXAS: &[Need] = &[
     need("python3", "unpacking ptxas", Sign::Program("python3")),
-    need(
-        "python3-pip",
-        "downloading ptxas",
-        Sign::PythonModule("pip"),
-    ),
+    need("python3-pip", "downloading ptxas", Sign::PythonModule("pip")),
 ];
 
 const fn need(package: &'static str, why: &'static str, sign: Sign) -> Need {
@@ -150,15 +98,11 @@ impl Machine for ThisMachine {
 /// The folders in which a C compiler of this machine looks for headers.
 fn header_folders() -> Vec<PathBuf> {
     let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
-    [
-        "/usr/include",
-        "/usr/local/include",
-        "/opt/homebrew/include",
-    ]
-    .iter()
-    .map(PathBuf::from)
-    .chain([Path::new("/usr/include").join(triplet)])
-    .collect()
+    ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
+        .iter()
+        .map(PathBuf::from)
+        .chain([Path::new("/usr/include").join(triplet)])
+        .collect()
 }
 
 impl Need {
@@ -166,39 +110,27 @@ impl Need {
     fn met(&self, machine: &dyn Machine, prefix: Option<&Path>) -> bool {
         match self.sign {
             Sign::InLlvm(file) => prefix.is_some_and(|prefix| machine.has_file(&prefix.join(file))),
-            Sign::Header(file) => header_folders()
-                .iter()
-                .any(|folder| machine.has_file(&folder.join(file))),
+            Sign::Header(file) => header_folders().iter().any(|folder| machine.has_file(&folder.join(file))),
             Sign::Program(name) => machine.program(name).is_some(),
-            Sign::PythonModule(name) => machine.program("python3").is_some_and(|python| {
-                machine
-                    .output(&python, &["-c", &format!("import {name}")])
-                    .is_some()
-            }),
+            Sign::PythonModule(name) => machine
+                .program("python3")
+                .is_some_and(|python| machine.output(&python, &["-c", &format!("import {name}")]).is_some()),
         }
     }
 }
 
 /// The needs that the machine does not meet.
 pub fn missing(machine: &dyn Machine, prefix: Option<&Path>, needs: &[Need]) -> Vec<Need> {
-    needs
-        .iter()
-        .copied()
-        .filter(|need| !need.met(machine, prefix))
-        .collect()
+    needs.iter().copied().filter(|need| !need.met(machine, prefix)).collect()
 }
 
 /// Where LLVM 22 is: by `MLIR_SYS_220_PREFIX`, in Debian's place, by `llvm-config-22`, by
 /// `llvm-config`. A place that holds another version does not count.
 pub fn llvm_prefix(machine: &dyn Machine) -> Option<PathBuf> {
-    let named = machine
-        .variable(PREFIX_VARIABLE)
-        .filter(|value| !value.is_empty());
+    let named = machine.variable(PREFIX_VARIABLE).filter(|value| !value.is_empty());
     let by_config = |name: &str| {
         let config = machine.program(name)?;
-        Some(PathBuf::from(
-            machine.output(&config, &["--prefix"])?.trim(),
-        ))
+        Some(PathBuf::from(machine.output(&config, &["--prefix"])?.trim()))
     };
     let is_ours = |prefix: &PathBuf| {
         let config = prefix.join("bin/llvm-config");
@@ -240,9 +172,7 @@ pub mod tests {
         }
 
         fn output(&self, program: &Path, args: &[&str]) -> Option<String> {
-            self.outputs
-                .get(&(program.to_path_buf(), args.join(" ")))
-                .cloned()
+            self.outputs.get(&(program.to_path_buf(), args.join(" "))).cloned()
         }
 
         fn variable(&self, name: &str) -> Option<OsString> {
@@ -259,8 +189,7 @@ pub mod tests {
                 }
             }
             let config = Path::new(prefix).join("bin/llvm-config");
-            self.outputs
-                .insert((config, "--version".into()), format!("{version}\n"));
+            self.outputs.insert((config, "--version".into()), format!("{version}\n"));
         }
     }
 
@@ -273,37 +202,27 @@ pub mod tests {
         let machine = Fake::default();
         assert_eq!(llvm_prefix(&machine), None);
         assert_eq!(missing(&machine, None, BUILD).len(), BUILD.len());
-        assert_eq!(
-            packages(&missing(&machine, None, FETCH_PTXAS)),
-            ["python3", "python3-pip"]
-        );
+        assert_eq!(packages(&missing(&machine, None, FETCH_PTXAS)), ["python3", "python3-pip"]);
     }
 
     #[test]
     fn only_what_is_missing_is_listed() {
         let mut machine = Fake::default();
         machine.add_llvm(DEFAULT_PREFIX, "22.1.8");
-        machine
-            .files
-            .remove(&Path::new(DEFAULT_PREFIX).join("lib/libPolly.a"));
+        machine.files.remove(&Path::new(DEFAULT_PREFIX).join("lib/libPolly.a"));
         machine.programs.insert("c++", "/usr/bin/c++".into());
         for header in ["zstd.h", "z3.h", "libxml2/libxml/xmlversion.h"] {
             machine.files.insert(Path::new("/usr/include").join(header));
         }
         let prefix = llvm_prefix(&machine).unwrap();
-        assert_eq!(
-            packages(&missing(&machine, Some(&prefix), BUILD)),
-            ["libpolly-22-dev", "zlib1g-dev"]
-        );
+        assert_eq!(packages(&missing(&machine, Some(&prefix), BUILD)), ["libpolly-22-dev", "zlib1g-dev"]);
     }
 
     #[test]
     fn another_version_of_llvm_does_not_count() {
         let mut machine = Fake::default();
         machine.add_llvm("/opt/llvm", "21.1.0");
-        machine
-            .variables
-            .insert(PREFIX_VARIABLE, "/opt/llvm".into());
+        machine.variables.insert(PREFIX_VARIABLE, "/opt/llvm".into());
         assert_eq!(llvm_prefix(&machine), None);
         machine.add_llvm(DEFAULT_PREFIX, "22.1.8");
         assert_eq!(llvm_prefix(&machine), Some(DEFAULT_PREFIX.into()));
@@ -317,36 +236,21 @@ pub mod tests {
     fn the_variable_wins_and_the_path_comes_last() {
         let mut machine = Fake::default();
         machine.add_llvm("/brew/llvm", "22.1.0");
-        machine
-            .programs
-            .insert("llvm-config", "/brew/bin/llvm-config".into());
-        machine.outputs.insert(
-            ("/brew/bin/llvm-config".into(), "--prefix".into()),
-            "/brew/llvm\n".into(),
-        );
+        machine.programs.insert("llvm-config", "/brew/bin/llvm-config".into());
+        machine.outputs.insert(("/brew/bin/llvm-config".into(), "--prefix".into()), "/brew/llvm\n".into());
         assert_eq!(llvm_prefix(&machine), Some("/brew/llvm".into()));
         machine.add_llvm(DEFAULT_PREFIX, "22.1.8");
         assert_eq!(llvm_prefix(&machine), Some(DEFAULT_PREFIX.into()));
-        machine
-            .variables
-            .insert(PREFIX_VARIABLE, "/brew/llvm".into());
+        machine.variables.insert(PREFIX_VARIABLE, "/brew/llvm".into());
         assert_eq!(llvm_prefix(&machine), Some("/brew/llvm".into()));
     }
 
     #[test]
     fn a_python_without_pip_misses_pip_only() {
         let mut machine = Fake::default();
-        machine
-            .programs
-            .insert("python3", "/usr/bin/python3".into());
-        assert_eq!(
-            packages(&missing(&machine, None, FETCH_PTXAS)),
-            ["python3-pip"]
-        );
-        machine.outputs.insert(
-            ("/usr/bin/python3".into(), "-c import pip".into()),
-            String::new(),
-        );
+        machine.programs.insert("python3", "/usr/bin/python3".into());
+        assert_eq!(packages(&missing(&machine, None, FETCH_PTXAS)), ["python3-pip"]);
+        machine.outputs.insert(("/usr/bin/python3".into(), "-c import pip".into()), String::new());
         assert_eq!(missing(&machine, None, FETCH_PTXAS), []);
     }
 }

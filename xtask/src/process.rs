@@ -45,15 +45,10 @@ impl Workspace {
     /// The workspace that this program was built from.
     pub fn find() -> Result<Self, Error> {
         // `cargo run` sets this one at run time too, so a moved checkout is found again.
-        let manifest = env::var_os("CARGO_MANIFEST_DIR")
-            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-        let root = manifest
-            .parent()
-            .ok_or_else(|| Error::new(format!("{} is in no workspace", manifest.display())))?;
-        Ok(Self {
-            root: root.to_path_buf(),
-            variables: Vec::new(),
-        })
+        let manifest =
+            env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let root = manifest.parent().ok_or_else(|| Error::new(format!("{} is in no workspace", manifest.display())))?;
+        Ok(Self { root: root.to_path_buf(), variables: Vec::new() })
     }
 
     /// The folder of the workspace's `Cargo.toml`.
@@ -65,10 +60,7 @@ impl Workspace {
     pub fn with_variable(&self, name: &'static str, value: impl Into<OsString>) -> Self {
         let mut variables = self.variables.clone();
         variables.push((name, value.into()));
-        Self {
-            root: self.root.clone(),
-            variables,
-        }
+        Self { root: self.root.clone(), variables }
     }
 
     /// A command that runs in the root of the workspace with its variables.
@@ -81,9 +73,7 @@ impl Workspace {
                 command.env_remove(&name);
             }
         }
-        command
-            .env_remove("CARGO_MANIFEST_DIR")
-            .env_remove("CARGO_MANIFEST_PATH");
+        command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
         for (name, value) in &self.variables {
             command.env(name, value);
         }
@@ -128,38 +118,20 @@ pub fn run(command: &mut Command) -> Result<(), Error> {
 
 /// The same without showing the command.
 pub fn run_silently(command: &mut Command) -> Result<(), Error> {
-    let status = command
-        .status()
-        .cannot(format_args!("run `{}`", shown(command)))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Error::new(format!(
-            "`{}` failed ({status})",
-            shown(command)
-        )))
-    }
+    let status = command.status().cannot(format_args!("run `{}`", shown(command)))?;
+    if status.success() { Ok(()) } else { Err(Error::new(format!("`{}` failed ({status})", shown(command)))) }
 }
 
 /// What the command prints on its standard output; its other output is dropped. `None` where it
 /// cannot be run or fails.
 pub fn output(command: &mut Command) -> Option<String> {
-    let result = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    result
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&result.stdout).into_owned())
+    let result = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    result.status.success().then(|| String::from_utf8_lossy(&result.stdout).into_owned())
 }
 
 /// The first file of this name in the folders of `path` (the form of the variable `PATH`).
 pub fn search(path: &OsString, name: &str) -> Option<PathBuf> {
-    env::split_paths(path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+    env::split_paths(path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// The first file of this name on `PATH`.
@@ -206,17 +178,9 @@ mod tests {
     #[test]
     fn a_failing_command_is_named_in_the_error() {
         let error = run_silently(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "`sh -c 'exit 3'` failed (exit status: 3)"
-        );
+        assert_eq!(error.to_string(), "`sh -c 'exit 3'` failed (exit status: 3)");
         let error = run_silently(&mut Command::new("no-such-program-here")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("cannot run `no-such-program-here`"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("cannot run `no-such-program-here`"), "{error}");
     }
 
     #[test]
@@ -225,9 +189,7 @@ mod tests {
         let marked = plain.with_variable("LACEWING_MARK", "1");
         let mark = |workspace: &Workspace| {
             let command = workspace.command("true");
-            command
-                .get_envs()
-                .any(|(name, value)| name == "LACEWING_MARK" && value.is_some())
+            command.get_envs().any(|(name, value)| name == "LACEWING_MARK" && value.is_some())
         };
         assert!(mark(&marked) && !mark(&plain));
     }

@@ -44,10 +44,7 @@ fn release(text: &str) -> Option<(u32, u32)> {
 /// The one that the product will use: by the variable, in the workspace, on `PATH`. One that does
 /// not run, or that is too old, is passed over.
 pub fn find(machine: &dyn Machine, root: &Path) -> Option<Ptxas> {
-    let named = machine
-        .variable(VARIABLE)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from);
+    let named = machine.variable(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let fetched = Some(root.join(PLACE)).filter(|path| machine.has_file(path));
     let candidates = [named, fetched, machine.program("ptxas")];
     candidates.into_iter().flatten().find_map(|path| {
@@ -58,10 +55,7 @@ pub fn find(machine: &dyn Machine, root: &Path) -> Option<Ptxas> {
 
 /// Whether the wheel exists for this machine.
 pub fn can_be_fetched() -> bool {
-    cfg!(all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    ))
+    cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))
 }
 
 /// What `fetch` does, in words and commands for a person.
@@ -93,14 +87,7 @@ fn fetch_by(workspace: &Workspace, folder: &Path, place: &Path) -> Result<(), Er
         .cannot(format_args!("write {}", requirements.display()))?;
     let mut download = workspace.command("python3");
     download
-        .args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--only-binary=:all:",
-        ])
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"])
         .args(["--require-hashes", "--dest"])
         .args([folder, Path::new("--requirement"), &requirements]);
     process::run(&mut download)?;
@@ -111,18 +98,13 @@ fn fetch_by(workspace: &Workspace, folder: &Path, place: &Path) -> Result<(), Er
         .ok_or_else(|| Error::new(format!("pip downloaded no wheel of {REQUIREMENT}")))?;
     let unpacked = folder.join("ptxas");
     let mut unpack = workspace.command("python3");
-    unpack
-        .args(["-c", UNPACK])
-        .args([wheel.as_os_str(), MEMBER.as_ref(), unpacked.as_os_str()]);
+    unpack.args(["-c", UNPACK]).args([wheel.as_os_str(), MEMBER.as_ref(), unpacked.as_os_str()]);
     process::run_silently(&mut unpack)?;
     make_executable(&unpacked)?;
     let text = process::output(workspace.command(&unpacked).arg("--version"))
         .ok_or_else(|| Error::new("the ptxas that was downloaded does not run on this machine"))?;
     if release(&text).is_none() {
-        return Err(Error::new(format!(
-            "ptxas gave no release in `{}`",
-            text.trim()
-        )));
+        return Err(Error::new(format!("ptxas gave no release in `{}`", text.trim())));
     }
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).cannot(format_args!("make {}", parent.display()))?;
@@ -149,9 +131,7 @@ mod tests {
 
     fn says(machine: &mut Fake, path: &str, text: &str) {
         machine.files.insert(path.into());
-        machine
-            .outputs
-            .insert((path.into(), "--version".into()), text.into());
+        machine.outputs.insert((path.into(), "--version".into()), text.into());
     }
 
     #[test]
@@ -172,11 +152,7 @@ mod tests {
         says(&mut machine, "/usr/bin/ptxas", "release 13.1, V13.1.2");
         let path = |machine: &Fake| find(machine, root).unwrap().path;
         assert_eq!(path(&machine), Path::new("/usr/bin/ptxas"));
-        says(
-            &mut machine,
-            "/w/.lacewing/ptxas/bin/ptxas",
-            "release 13.0, V13.0.88",
-        );
+        says(&mut machine, "/w/.lacewing/ptxas/bin/ptxas", "release 13.0, V13.0.88");
         assert_eq!(path(&machine), Path::new("/w/.lacewing/ptxas/bin/ptxas"));
         machine.variables.insert(VARIABLE, "/mine/ptxas".into());
         says(&mut machine, "/mine/ptxas", "release 13.0, V13.0.88");

@@ -39,11 +39,7 @@ impl Survey {
         if ptxas.is_none() && ptxas::can_be_fetched() {
             missing.extend(needs::missing(&ThisMachine, None, needs::FETCH_PTXAS));
         }
-        Survey {
-            prefix,
-            ptxas,
-            missing,
-        }
+        Survey { prefix, ptxas, missing }
     }
 
     fn lacks_ptxas(&self) -> bool {
@@ -62,9 +58,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<Workspace, Error>
     if !survey.is_complete() {
         if options.no_install {
             print!("{}", advice(&survey, &System::detect()));
-            return Err(Error::new(
-                "something is missing; the commands above install it",
-            ));
+            return Err(Error::new("something is missing; the commands above install it"));
         }
         if !survey.missing.is_empty() {
             install(workspace, &survey, options)?;
@@ -80,10 +74,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<Workspace, Error>
 fn finish(workspace: &Workspace, survey: &Survey) -> Result<Workspace, Error> {
     if !survey.missing.is_empty() {
         let names: Vec<_> = survey.missing.iter().map(|need| need.package).collect();
-        return Err(Error::new(format!(
-            "still missing after the installation: {}",
-            names.join(", ")
-        )));
+        return Err(Error::new(format!("still missing after the installation: {}", names.join(", "))));
     }
     let Some(prefix) = &survey.prefix else {
         return Err(Error::new("LLVM 22 was not found after the installation"));
@@ -91,10 +82,7 @@ fn finish(workspace: &Workspace, survey: &Survey) -> Result<Workspace, Error> {
     eprintln!("setup: LLVM {} in {}", needs::LLVM_MAJOR, prefix.display());
     let workspace = environment(workspace, prefix);
     match &survey.ptxas {
-        Some(Ptxas {
-            path,
-            release: (major, minor),
-        }) => {
+        Some(Ptxas { path, release: (major, minor) }) => {
             let shown = path.strip_prefix(workspace.root()).unwrap_or(path);
             eprintln!("setup: ptxas {major}.{minor} is {}", shown.display());
             Ok(workspace.with_variable(ptxas::VARIABLE, path))
@@ -109,9 +97,8 @@ fn finish(workspace: &Workspace, survey: &Survey) -> Result<Workspace, Error> {
 
 /// The variables by which the build scripts find LLVM.
 fn environment(workspace: &Workspace, prefix: &Path) -> Workspace {
-    let workspace = workspace
-        .with_variable(needs::PREFIX_VARIABLE, prefix)
-        .with_variable("TABLEGEN_220_PREFIX", prefix);
+    let workspace =
+        workspace.with_variable(needs::PREFIX_VARIABLE, prefix).with_variable("TABLEGEN_220_PREFIX", prefix);
     // bindgen finds Debian's libclang by itself.
     if prefix == Path::new(needs::DEFAULT_PREFIX) || env::var_os("LIBCLANG_PATH").is_some() {
         workspace
@@ -133,18 +120,11 @@ fn fetch_ptxas(workspace: &Workspace) -> Result<(), Error> {
 
 /// The packages and what each is for, one a line.
 fn list(missing: &[Need]) -> String {
-    missing
-        .iter()
-        .map(|need| format!("  {:16} for {}\n", need.package, need.why))
-        .collect()
+    missing.iter().map(|need| format!("  {:16} for {}\n", need.package, need.why)).collect()
 }
 
 fn package_names(missing: &[Need]) -> String {
-    missing
-        .iter()
-        .map(|need| need.package)
-        .collect::<Vec<_>>()
-        .join(" ")
+    missing.iter().map(|need| need.package).collect::<Vec<_>>().join(" ")
 }
 
 fn update() -> Install {
@@ -152,24 +132,18 @@ fn update() -> Install {
 }
 
 fn install_packages(names: &str) -> Install {
-    words(&format!(
-        "apt-get install --yes --quiet --no-install-recommends -o DPkg::Lock::Timeout=300 {names}"
-    ))
+    words(&format!("apt-get install --yes --quiet --no-install-recommends -o DPkg::Lock::Timeout=300 {names}"))
 }
 
 /// The commands that add LLVM's own repository for a suite such as `noble`.
 fn add_repository(codename: &str) -> Vec<Install> {
     let key = "/etc/apt/keyrings/apt.llvm.org.asc";
-    let line = format!(
-        "deb [signed-by={key}] https://apt.llvm.org/{codename}/ llvm-toolchain-{codename}-22 main"
-    );
+    let line = format!("deb [signed-by={key}] https://apt.llvm.org/{codename}/ llvm-toolchain-{codename}-22 main");
     let list = "/etc/apt/sources.list.d/llvm-22.list";
     vec![
         install_packages("ca-certificates curl"),
         words("install -d -m 755 /etc/apt/keyrings"),
-        words(&format!(
-            "curl -fsSL https://apt.llvm.org/llvm-snapshot.gpg.key -o {key}"
-        )),
+        words(&format!("curl -fsSL https://apt.llvm.org/llvm-snapshot.gpg.key -o {key}")),
         vec!["sh".into(), "-c".into(), format!("echo '{line}' > {list}")],
         update(),
     ]
@@ -188,11 +162,7 @@ fn unavailable(policy: &str, wanted: &[Need]) -> Vec<&'static str> {
             available.push(current);
         }
     }
-    wanted
-        .iter()
-        .map(|need| need.package)
-        .filter(|name| !available.contains(name))
-        .collect()
+    wanted.iter().map(|need| need.package).filter(|name| !available.contains(name)).collect()
 }
 
 /// `sudo` in front where it is needed.
@@ -243,10 +213,7 @@ fn apt_advice(missing: &[Need], distribution: &Distribution) -> String {
     text += &typed(&update(), false);
     text += &typed(&install_packages(&package_names(missing)), false);
     text.push('\n');
-    text += &format!(
-        "Where {} has no such package, add LLVM's own repository first:\n\n",
-        distribution.pretty
-    );
+    text += &format!("Where {} has no such package, add LLVM's own repository first:\n\n", distribution.pretty);
     let codename = distribution.codename.as_deref().unwrap_or("CODENAME");
     for install in add_repository(codename) {
         text += &typed(&install, false);
@@ -278,15 +245,9 @@ fn install(workspace: &Workspace, survey: &Survey, options: &Options) -> Result<
     let root = is_root(workspace);
     if !root && process::which("sudo").is_none() {
         eprint!("{}", apt_advice(missing, &distribution));
-        return Err(Error::new(
-            "installing packages needs root, and there is no sudo",
-        ));
+        return Err(Error::new("installing packages needs root, and there is no sudo"));
     }
-    eprintln!(
-        "setup: on {} apt-get installs\n{}",
-        distribution.pretty,
-        list(missing)
-    );
+    eprintln!("setup: on {} apt-get installs\n{}", distribution.pretty, list(missing));
     let run = |install: &Install| process::run(&mut as_root(workspace, install, root));
     run(&update())?;
     let absent = absent(workspace, missing);
@@ -299,10 +260,7 @@ fn install(workspace: &Workspace, survey: &Survey, options: &Options) -> Result<
 /// The wanted packages that apt does not know.
 fn absent(workspace: &Workspace, wanted: &[Need]) -> Vec<&'static str> {
     let mut policy = workspace.command("apt-cache");
-    policy
-        .env("LC_ALL", "C")
-        .arg("policy")
-        .args(wanted.iter().map(|need| need.package));
+    policy.env("LC_ALL", "C").arg("policy").args(wanted.iter().map(|need| need.package));
     unavailable(&process::output(&mut policy).unwrap_or_default(), wanted)
 }
 
@@ -324,10 +282,7 @@ fn add_llvm(
     };
     let commands = add_repository(codename);
     if !options.add_llvm_repository {
-        let commands: String = commands
-            .iter()
-            .map(|install| typed(install, root))
-            .collect();
+        let commands: String = commands.iter().map(|install| typed(install, root)).collect();
         return Err(Error::new(format!(
             "{name} has no package {absent}\nOn Debian 12 LLVM 22 comes with the security \
              updates; see that they are enabled. Elsewhere LLVM's own repository has it. Pass \
@@ -335,9 +290,7 @@ fn add_llvm(
         )));
     }
     eprintln!("setup: adding LLVM's repository, since {name} has no package {absent}");
-    commands
-        .iter()
-        .try_for_each(|install| process::run(&mut as_root(workspace, install, root)))
+    commands.iter().try_for_each(|install| process::run(&mut as_root(workspace, install, root)))
 }
 
 #[cfg(test)]
@@ -357,18 +310,11 @@ llvm-22-dev:
 ";
 
     fn distribution() -> Distribution {
-        Distribution {
-            pretty: "Ubuntu 24.04".into(),
-            codename: Some("noble".into()),
-        }
+        Distribution { pretty: "Ubuntu 24.04".into(), codename: Some("noble".into()) }
     }
 
     fn wanted(names: &[&str]) -> Vec<Need> {
-        needs::BUILD
-            .iter()
-            .copied()
-            .filter(|need| names.contains(&need.package))
-            .collect()
+        needs::BUILD.iter().copied().filter(|need| names.contains(&need.package)).collect()
     }
 
     #[test]
@@ -391,25 +337,14 @@ llvm-22-dev:
 
     #[test]
     fn a_missing_ptxas_alone_asks_for_no_package() {
-        let survey = Survey {
-            prefix: Some("/usr/lib/llvm-22".into()),
-            ptxas: None,
-            missing: Vec::new(),
-        };
+        let survey = Survey { prefix: Some("/usr/lib/llvm-22".into()), ptxas: None, missing: Vec::new() };
         let text = advice(&survey, &System::Apt(distribution()));
-        assert!(
-            text.contains("pip download") && !text.contains("apt-get"),
-            "{text}"
-        );
+        assert!(text.contains("pip download") && !text.contains("apt-get"), "{text}");
     }
 
     #[test]
     fn a_system_without_apt_is_told_what_to_bring() {
-        let survey = Survey {
-            prefix: None,
-            ptxas: None,
-            missing: needs::BUILD.to_vec(),
-        };
+        let survey = Survey { prefix: None, ptxas: None, missing: needs::BUILD.to_vec() };
         let text = advice(&survey, &System::Other("Fedora Linux 42".into()));
         assert!(text.contains("Fedora Linux 42 has no apt-get"), "{text}");
         assert!(text.contains("libmlir-22-dev"), "{text}");
@@ -419,10 +354,7 @@ llvm-22-dev:
     #[test]
     fn every_package_says_what_it_is_for() {
         let text = list(needs::BUILD);
-        assert!(
-            text.contains("  libpolly-22-dev  for a static link of LLVM\n"),
-            "{text}"
-        );
+        assert!(text.contains("  libpolly-22-dev  for a static link of LLVM\n"), "{text}");
         assert_eq!(text.lines().count(), needs::BUILD.len());
     }
 }

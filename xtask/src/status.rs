@@ -16,10 +16,7 @@ const STATES: [&str; 3] = ["works", "partly", "planned"];
 /// the table's head are left out.
 fn table<'a>(text: &'a str, name: &str) -> Option<Vec<(usize, Vec<&'a str>)>> {
     let (open, close) = (format!("<!-- {name} -->"), format!("<!-- /{name} -->"));
-    let mut lines = text
-        .lines()
-        .enumerate()
-        .skip_while(|(_, line)| line.trim() != open);
+    let mut lines = text.lines().enumerate().skip_while(|(_, line)| line.trim() != open);
     lines.next()?;
     let mut rows = Vec::new();
     for (index, line) in lines {
@@ -27,10 +24,7 @@ fn table<'a>(text: &'a str, name: &str) -> Option<Vec<(usize, Vec<&'a str>)>> {
         if line == close {
             return Some(rows.split_off(rows.len().min(2)));
         }
-        if let Some(cells) = line
-            .strip_prefix('|')
-            .and_then(|line| line.strip_suffix('|'))
-        {
+        if let Some(cells) = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')) {
             rows.push((index + 1, cells.split('|').map(str::trim).collect()));
         }
     }
@@ -46,10 +40,7 @@ fn quoted(cell: &str) -> Vec<&str> {
 /// `file::word`, where the word stands in the file.
 pub fn check(tree: &Tree) -> Vec<Problem> {
     let Some(rows) = tree.text(README).and_then(|text| table(text, "status")) else {
-        return vec![Problem::of_file(
-            README,
-            "no table between <!-- status --> marks",
-        )];
+        return vec![Problem::of_file(README, "no table between <!-- status --> marks")];
     };
     let mut problems = Vec::new();
     for (line, cells) in rows {
@@ -64,9 +55,7 @@ pub fn check(tree: &Tree) -> Vec<Problem> {
         } else if state == "planned" && !evidence.is_empty() {
             problem("what is planned has no evidence yet".into());
         } else if state != "planned" && evidence.is_empty() {
-            problem(format!(
-                "`{state}` needs evidence: a test in the repository"
-            ));
+            problem(format!("`{state}` needs evidence: a test in the repository"));
         }
         for item in evidence {
             let (file, word) = item.split_once("::").unwrap_or((item, ""));
@@ -97,13 +86,7 @@ fn listed(json: &str) -> Option<Kernels> {
 fn described(readme: &str) -> Option<Kernels> {
     let row = |(_, cells): &(usize, Vec<&str>)| {
         let name = quoted(cells.first()?).first()?.to_string();
-        Some((
-            name,
-            quoted(cells.get(1)?)
-                .into_iter()
-                .map(String::from)
-                .collect(),
-        ))
+        Some((name, quoted(cells.get(1)?).into_iter().map(String::from).collect()))
     };
     table(readme, "kernels")?.iter().map(row).collect()
 }
@@ -144,9 +127,7 @@ pub fn check_kernels(workspace: &Workspace) -> Result<(), Error> {
     }
     match found.len() {
         0 => Ok(()),
-        count => Err(Error::new(format!(
-            "{count} rows of the kernel table are not true"
-        ))),
+        count => Err(Error::new(format!("{count} rows of the kernel table are not true"))),
     }
 }
 
@@ -155,27 +136,19 @@ mod tests {
     use super::*;
 
     fn problems(rows: &str) -> Vec<String> {
-        let readme = format!(
-            "<!-- status -->\n| What | State | Evidence |\n|---|---|---|\n{rows}\n<!-- /status -->\n"
-        );
+        let readme = format!("<!-- status -->\n| What | State | Evidence |\n|---|---|---|\n{rows}\n<!-- /status -->\n");
         let tree = Tree::of(&[(README, &readme), ("tests/a.rs", "fn works() {}")]);
         check(&tree).iter().map(Problem::to_string).collect()
     }
 
     #[test]
     fn a_row_needs_evidence_that_is_there() {
-        assert_eq!(
-            problems("| Loops | works | `tests/a.rs::fn works` |"),
-            [""; 0]
-        );
+        assert_eq!(problems("| Loops | works | `tests/a.rs::fn works` |"), [""; 0]);
         assert_eq!(problems("| TMA | planned | |"), [""; 0]);
         let expected = ["README.md:4: `works` needs evidence: a test in the repository"];
         assert_eq!(problems("| Loops | works | |"), expected);
         let expected = ["README.md:4: tests/a.rs has no `fn fails`"];
-        assert_eq!(
-            problems("| Loops | partly | `tests/a.rs::fn fails` |"),
-            expected
-        );
+        assert_eq!(problems("| Loops | partly | `tests/a.rs::fn fails` |"), expected);
         let expected = ["README.md:4: there is no file tests/b.rs"];
         assert_eq!(problems("| Loops | works | `tests/b.rs` |"), expected);
         let expected = ["README.md:4: what is planned has no evidence yet"];
@@ -188,10 +161,7 @@ mod tests {
 
     #[test]
     fn a_table_without_its_closing_mark_is_no_table() {
-        assert_eq!(
-            table("<!-- status -->\n| a |\n|---|\n| b |\n", "status"),
-            None
-        );
+        assert_eq!(table("<!-- status -->\n| a |\n|---|\n| b |\n", "status"), None);
         assert_eq!(table("", "status"), None);
     }
 
@@ -203,19 +173,10 @@ mod tests {
         let readme = "<!-- kernels -->\n| Kernel | Targets |\n|---|---|\n\
                       | `axpy` | `gfx942` `sm_80` |\n<!-- /kernels -->\n";
         let described = described(readme).unwrap();
-        assert_eq!(
-            disagreements(&listed, &described),
-            ["`softmax` is missing (sm_80)"]
-        );
+        assert_eq!(disagreements(&listed, &described), ["`softmax` is missing (sm_80)"]);
         let narrowed = BTreeMap::from([("axpy".to_string(), BTreeSet::new())]);
-        assert_eq!(
-            disagreements(&narrowed, &described),
-            ["`axpy` has the targets "]
-        );
-        assert_eq!(
-            disagreements(&BTreeMap::new(), &described),
-            ["`axpy` is no kernel of this program"]
-        );
+        assert_eq!(disagreements(&narrowed, &described), ["`axpy` has the targets "]);
+        assert_eq!(disagreements(&BTreeMap::new(), &described), ["`axpy` is no kernel of this program"]);
         assert_eq!(super::listed("{}"), None);
         assert_eq!(super::listed(r#"[{"name": 1}]"#), None);
     }

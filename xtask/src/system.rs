@@ -25,9 +25,7 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.trim().split_once('=')?;
         let quotes: &[char] = &['"', '\''];
-        (name == key)
-            .then(|| value.trim_matches(quotes))
-            .filter(|value| !value.is_empty())
+        (name == key).then(|| value.trim_matches(quotes)).filter(|value| !value.is_empty())
     })
 }
 
@@ -73,43 +71,31 @@ mod tests {
 
     #[test]
     fn debian_and_ubuntu_install_by_apt() {
-        let debian = apt(
-            "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n\
-                          VERSION_CODENAME=bookworm\n",
-        );
+        let debian = apt("PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n\
+                          VERSION_CODENAME=bookworm\n");
         assert_eq!(debian.pretty, "Debian GNU/Linux 12 (bookworm)");
         assert_eq!(debian.codename.as_deref(), Some("bookworm"));
-        let ubuntu = apt(
-            "PRETTY_NAME=\"Ubuntu 24.04.2 LTS\"\nID=ubuntu\nID_LIKE=debian\n\
-                          VERSION_CODENAME=noble\nUBUNTU_CODENAME=noble\n",
-        );
+        let ubuntu = apt("PRETTY_NAME=\"Ubuntu 24.04.2 LTS\"\nID=ubuntu\nID_LIKE=debian\n\
+                          VERSION_CODENAME=noble\nUBUNTU_CODENAME=noble\n");
         assert_eq!(ubuntu.codename.as_deref(), Some("noble"));
     }
 
     #[test]
     fn a_derivative_takes_the_codename_of_its_parent() {
-        let mint = apt(
-            "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nPRETTY_NAME=\"Linux Mint 22\"\n\
-                        VERSION_CODENAME=wilma\nUBUNTU_CODENAME=noble\n",
-        );
+        let mint = apt("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nPRETTY_NAME=\"Linux Mint 22\"\n\
+                        VERSION_CODENAME=wilma\nUBUNTU_CODENAME=noble\n");
         assert_eq!(mint.codename.as_deref(), Some("noble"));
     }
 
     #[test]
     fn a_testing_release_may_have_no_codename() {
-        assert_eq!(
-            apt("ID=debian\nPRETTY_NAME='Debian'\nVERSION_CODENAME=\n").codename,
-            None
-        );
+        assert_eq!(apt("ID=debian\nPRETTY_NAME='Debian'\nVERSION_CODENAME=\n").codename, None);
     }
 
     #[test]
     fn others_are_named_as_they_name_themselves() {
         let fedora = "ID=fedora\nPRETTY_NAME=\"Fedora Linux 42\"\n";
-        assert_eq!(
-            System::from_os_release(fedora),
-            System::Other("Fedora Linux 42".into())
-        );
+        assert_eq!(System::from_os_release(fedora), System::Other("Fedora Linux 42".into()));
         assert_eq!(System::from_os_release(""), System::Other("unknown".into()));
         // `ID_LIKE` is a list of words, not a text to search in.
         let odd = "ID=odd\nID_LIKE=notdebian\n";
