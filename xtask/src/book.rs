@@ -12,6 +12,7 @@ const OPS: &str = "dsl-core/src/dialect/table.rs";
 const OPS_PAGE: &str = "docs/src/reference/dialect.md";
 /// The module that makes documentation tests of the chapters.
 const TESTED: &str = "src/book.rs";
+const FACADE: &str = "src/lib.rs";
 
 /// All problems of the book.
 pub fn check(tree: &Tree) -> Vec<Problem> {
@@ -176,6 +177,7 @@ mod tests {
     fn a_chapter_with_code_is_compiled() {
         let tree = Tree::of(&[
             (TESTED, "include_str!(\"../docs/src/one.md\")"),
+            (FACADE, "#[cfg(doctest)]\nmod book;\n"),
             ("docs/src/one.md", "```rust\n```\n"),
             ("docs/src/two.md", "```rust\n```\n"),
             ("docs/src/three.md", "no code\n"),
