@@ -111,9 +111,10 @@ fn ops(tree: &Tree) -> Vec<Problem> {
 }
 
 fn compiled(tree: &Tree) -> Vec<Problem> {
-    let Some(tested) = tree.text(TESTED) else {
-        return Vec::new();
-    };
+    let Some(tested) = tree.text(TESTED) else { return Vec::new() };
+    if !tree.text(FACADE).is_some_and(|text| text.contains("mod book;")) {
+        return vec![Problem::of_file(FACADE, "no `#[cfg(doctest)] mod book;`, so no chapter's code is compiled")];
+    }
     tree.ending(&[".md"])
         .filter(|(name, text)| is_chapter(name) && text.contains("```rust"))
         .filter(|(name, _)| !tested.contains(&format!("../{name}")))
