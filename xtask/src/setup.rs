@@ -15,6 +15,8 @@ pub struct Options {
     pub no_install: bool,
     /// LLVM's own apt repository may be added.
     pub add_llvm_repository: bool,
+    /// A `ptxas` that cannot be fetched is a warning: what follows does not assemble PTX.
+    pub ptxas_is_optional: bool,
 }
 
 /// A command to install something: words, run as root.
@@ -57,14 +59,19 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<Workspace, Error>
     let survey = Survey::of(workspace);
     if !survey.is_complete() {
         if options.no_install {
-            print!("{}", advice(&survey, &System::detect()));
+            print!("{}", advice(&survey, &System::detect(), is_root(workspace)));
             return Err(Error::new("something is missing; the commands above install it"));
         }
         if !survey.missing.is_empty() {
             install(workspace, &survey, options)?;
         }
-        if survey.lacks_ptxas() {
-            fetch_ptxas(workspace)?;
+        if survey.lacks_ptxas()
+            && let Err(error) = fetch_ptxas(workspace)
+        {
+            if !options.ptxas_is_optional {
+                return Err(error);
+            }
+            eprintln!("warning: {error}");
         }
     }
     finish(workspace, &Survey::of(workspace))
@@ -87,9 +94,9 @@ fn finish(workspace: &Workspace, survey: &Survey) -> Result<Workspace, Error> {
             eprintln!("setup: ptxas {major}.{minor} is {}", shown.display());
             Ok(workspace.with_variable(ptxas::VARIABLE, path))
         }
-        // Only where there is no wheel for this machine: `fetch_ptxas` fails otherwise.
+        // There is no wheel for this machine, or it could not be fetched and need not be.
         None => {
-            eprintln!("setup: no ptxas for this machine: PTX is made, but not assembled");
+            eprintln!("setup: no ptxas: PTX is made, but not assembled");
             Ok(workspace)
         }
     }
@@ -191,12 +198,12 @@ fn is_root(workspace: &Workspace) -> bool {
 }
 
 /// What `--no-install` prints.
-fn advice(survey: &Survey, system: &System) -> String {
+fn advice(survey: &Survey, system: &System, root: bool) -> String {
     let mut text = String::new();
     if !survey.missing.is_empty() {
         text += &format!("missing:\n{}\n", list(&survey.missing));
         text += &match system {
-            System::Apt(distribution) => apt_advice(&survey.missing, distribution),
+            System::Apt(distribution) => apt_advice(&survey.missing, distribution, root),
             System::Other(name) => other_advice(name),
         };
     }
@@ -208,15 +215,15 @@ fn advice(survey: &Survey, system: &System) -> String {
     text
 }
 
-fn apt_advice(missing: &[Need], distribution: &Distribution) -> String {
+fn apt_advice(missing: &[Need], distribution: &Distribution, root: bool) -> String {
     let mut text = String::from("to install:\n\n");
-    text += &typed(&update(), false);
-    text += &typed(&install_packages(&package_names(missing)), false);
+    text += &typed(&update(), root);
+    text += &typed(&install_packages(&package_names(missing)), root);
     text.push('\n');
     text += &format!("Where {} has no such package, add LLVM's own repository first:\n\n", distribution.pretty);
     let codename = distribution.codename.as_deref().unwrap_or("CODENAME");
     for install in add_repository(codename) {
-        text += &typed(&install, false);
+        text += &typed(&install, root);
     }
     text.push('\n');
     text
@@ -244,7 +251,7 @@ fn install(workspace: &Workspace, survey: &Survey, options: &Options) -> Result<
     };
     let root = is_root(workspace);
     if !root && process::which("sudo").is_none() {
-        eprint!("{}", apt_advice(missing, &distribution));
+        eprint!("{}", apt_advice(missing, &distribution, root));
         return Err(Error::new("installing packages needs root, and there is no sudo"));
     }
     eprintln!("setup: on {} apt-get installs\n{}", distribution.pretty, list(missing));
@@ -328,7 +335,7 @@ llvm-22-dev:
 
     #[test]
     fn the_printed_commands_are_those_that_would_run() {
-        let text = apt_advice(&wanted(&["g++", "zlib1g-dev"]), &distribution());
+        let text = apt_advice(&wanted(&["g++", "zlib1g-dev"]), &distribution(), false);
         let line = "sudo apt-get install --yes --quiet --no-install-recommends \
                     -o DPkg::Lock::Timeout=300 g++ zlib1g-dev\n";
         assert!(text.contains(line), "{text}");
@@ -338,14 +345,14 @@ llvm-22-dev:
     #[test]
     fn a_missing_ptxas_alone_asks_for_no_package() {
         let survey = Survey { prefix: Some("/usr/lib/llvm-22".into()), ptxas: None, missing: Vec::new() };
-        let text = advice(&survey, &System::Apt(distribution()));
+        let text = advice(&survey, &System::Apt(distribution()), true);
         assert!(text.contains("pip download") && !text.contains("apt-get"), "{text}");
     }
 
     #[test]
     fn a_system_without_apt_is_told_what_to_bring() {
         let survey = Survey { prefix: None, ptxas: None, missing: needs::BUILD.to_vec() };
-        let text = advice(&survey, &System::Other("Fedora Linux 42".into()));
+        let text = advice(&survey, &System::Other("Fedora Linux 42".into()), true);
         assert!(text.contains("Fedora Linux 42 has no apt-get"), "{text}");
         assert!(text.contains("libmlir-22-dev"), "{text}");
         assert!(!text.contains("sudo apt-get"), "{text}");
