@@ -1,0 +1,4 @@
+//! Devices.
+
+/// A device.
+pub struct Device;
