@@ -247,9 +247,10 @@ impl Settings {
     /// the user has set another value.
     pub fn infer(&mut self, name: &str, value: Value) -> Result<(), Error> {
         let (index, parameter) = self.find(name)?;
-        if let Some((given, Origin::Given)) = self.values.get(index)
-            && *given != value
-        {
+        if let Some((given, Origin::Given)) = self.values.get(index) {
+            if *given == value {
+                return Ok(());
+            }
             return Err(Error::Setting(format!(
                 "`{name}` is set to {given}, but the inputs need {value}; leave it out and it is \
                  taken from the inputs"
