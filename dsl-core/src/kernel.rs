@@ -1,0 +1,218 @@
+//! What is known of a kernel: its attributes, parameters and traced module.
+//!
+//! The traced module describes itself: everything here is read back from the attributes of its
+//! `gpu.func`, so that a module parsed from text is as good as one just traced.
+
+use melior::ir::AttributeLike;
+use melior::ir::attribute::{DenseI32ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute};
+use melior::ir::operation::{OperationLike, OperationRef, WalkOrder, WalkResult};
+
+use crate::mlir::{IrModule, array_elements};
+use crate::{Diagnostic, Error, ScalarType, Target};
+
+/// Resource attributes of `#[kernel(..)]`. `None` leaves the choice to the compiler.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelAttributes {
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Blocks that should fit on one multiprocessor at once.
+    pub min_blocks: Option<u32>,
+    /// Registers a thread may use.
+    pub max_regs: Option<u32>,
+    /// Waves a SIMD unit should hold (AMD).
+    pub waves_per_eu: Option<u32>,
+    /// Blocks of a cluster in x, y, z (sm_90 and later).
+    pub cluster: Option<[u32; 3]>,
+}
+
+impl KernelAttributes {
+    /// Threads of a block.
+    pub fn threads(&self) -> u64 {
+        self.block.iter().map(|&n| u64::from(n)).product()
+    }
+}
+
+/// What one parameter of a kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ParamKind {
+    /// One value, passed by value.
+    Scalar(ScalarType),
+    /// A view of global memory: pointer, extents (i32), strides (i64, in elements).
+    Tensor {
+        /// Element type.
+        elem: ScalarType,
+        /// Number of dimensions.
+        rank: usize,
+        /// Whether the kernel may write it.
+        mutable: bool,
+    },
+}
+
+/// One parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ParamDesc {
+    /// Name in the source.
+    pub name: String,
+    /// What it is.
+    pub kind: ParamKind,
+}
+
+/// What a launch must know of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelMeta {
+    /// Symbol of the kernel.
+    pub name: String,
+    /// Chip that it was traced for.
+    pub target: Target,
+    /// Block size and resource wishes.
+    pub attributes: KernelAttributes,
+    /// Shared memory of a block, in bytes.
+    pub shared_bytes: u32,
+    /// Parameters in source order.
+    pub params: Vec<ParamDesc>,
+}
+
+/// A kernel as MLIR, before any lowering.
+#[derive(Debug)]
+pub struct Traced {
+    /// The module, in the form that ARCHITECTURE.md describes.
+    pub module: IrModule,
+    /// What its attributes say.
+    pub meta: KernelMeta,
+}
+
+impl Traced {
+    /// Reads the description of a traced module from its attributes.
+    ///
+    /// # Errors
+    /// When the module holds no kernel or an attribute is missing or malformed.
+    pub fn from_module(module: IrModule) -> Result<Self, Error> {
+        let meta = KernelMeta::read(&module)?;
+        Ok(Self { module, meta })
+    }
+
+    /// The textual form, without locations.
+    pub fn text(&self) -> String {
+        self.module.text(false)
+    }
+}
+
+impl KernelMeta {
+    /// Reads the attributes of the module's only `gpu.func`.
+    fn read(module: &IrModule) -> Result<Self, Error> {
+        let mut found: Vec<Result<Self, String>> = Vec::new();
+        module.module().as_operation().walk(WalkOrder::PreOrder, |operation| {
+            if operation.name().as_string_ref().as_str() == Ok("gpu.func") {
+                found.push(Self::read_function(&operation));
+                return WalkResult::Skip;
+            }
+            WalkResult::Advance
+        });
+        match found.len() {
+            1 => found.remove(0).map_err(|message| Diagnostic::error(message).into()),
+            0 => Err(Error::new("the module holds no kernel (`gpu.func`)")),
+            n => Err(Error::new(format!("the module holds {n} kernels; one is expected"))),
+        }
+    }
+
+    fn read_function(function: &OperationRef<'_, '_>) -> Result<Self, String> {
+        let name = string(function, "sym_name")?;
+        let wrong = |attribute: &str| format!("kernel `{name}`: attribute `{attribute}` is missing or malformed");
+        let target = string(function, "lw.target")?;
+        let target = Target::from_name(&target).map_err(|_| format!("kernel `{name}`: unknown target `{target}`"))?;
+        let block = dims(function, "known_block_size").ok_or_else(|| wrong("known_block_size"))?;
+        let shared_bytes = integer(function, "lw.shared_bytes").ok_or_else(|| wrong("lw.shared_bytes"))?;
+        let arguments = function.attribute("arg_attrs").ok().and_then(array_elements).unwrap_or_default();
+        let mut params = Vec::new();
+        for (index, argument) in arguments.into_iter().enumerate() {
+            let dictionary = DictionaryAttribute::try_from(argument).map_err(|_| wrong("arg_attrs"))?;
+            params.extend(ParamDesc::read(&dictionary).map_err(|e| format!("kernel `{name}`, argument {index}: {e}"))?);
+        }
+        let optional = |attribute| integer(function, attribute).and_then(|n| u32::try_from(n).ok());
+        Ok(Self {
+            target,
+            attributes: KernelAttributes {
+                block,
+                min_blocks: optional("lw.min_blocks"),
+                max_regs: optional("lw.max_regs"),
+                waves_per_eu: optional("lw.waves_per_eu"),
+                cluster: dims(function, "lw.cluster"),
+            },
+            shared_bytes: u32::try_from(shared_bytes).map_err(|_| wrong("lw.shared_bytes"))?,
+            params,
+            name,
+        })
+    }
+}
+
+impl ParamDesc {
+    /// A parameter starts at an argument that has `lw.elem`; extents and strides follow without it.
+    fn read(dictionary: &DictionaryAttribute<'_>) -> Result<Option<Self>, String> {
+        let text = |name: &str| {
+            let attribute = dictionary.element_by_name(name)?;
+            Some(StringAttribute::try_from(attribute).ok()?.value().to_owned())
+        };
+        let Some(elem) = text("lw.elem") else { return Ok(None) };
+        let elem = ScalarType::from_name(&elem).ok_or_else(|| format!("unknown element type `{elem}`"))?;
+        let name = text("lw.name").ok_or("`lw.name` is missing")?;
+        let kind = match text("lw.access") {
+            None => ParamKind::Scalar(elem),
+            Some(access) => {
+                let rank = dictionary
+                    .element_by_name("lw.rank")
+                    .and_then(|a| IntegerAttribute::try_from(a).ok())
+                    .ok_or("`lw.rank` is missing")?
+                    .value();
+                ParamKind::Tensor { elem, rank: rank as usize, mutable: access == "write" }
+            }
+        };
+        Ok(Some(Self { name, kind }))
+    }
+}
+
+fn string(operation: &OperationRef<'_, '_>, name: &str) -> Result<String, String> {
+    let attribute = operation.attribute(name).ok().and_then(|a| StringAttribute::try_from(a).ok());
+    attribute.map(|a| a.value().to_owned()).ok_or_else(|| format!("attribute `{name}` is missing on `gpu.func`"))
+}
+
+fn integer(operation: &OperationRef<'_, '_>, name: &str) -> Option<i64> {
+    let attribute = operation.attribute(name).ok()?;
+    attribute.is_integer().then(|| IntegerAttribute::try_from(attribute).ok().map(|a| a.value()))?
+}
+
+fn dims(operation: &OperationRef<'_, '_>, name: &str) -> Option<[u32; 3]> {
+    let attribute = DenseI32ArrayAttribute::try_from(operation.attribute(name).ok()?).ok()?;
+    let mut dims = [0; 3];
+    if attribute.len() != 3 {
+        return None;
+    }
+    for (index, dim) in dims.iter_mut().enumerate() {
+        *dim = u32::try_from(attribute.element(index).ok()?).ok()?;
+    }
+    Some(dims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mlir::IrContext;
+
+    #[test]
+    fn a_parsed_module_describes_itself() {
+        let text = r#"
+module attributes {gpu.container_module} { gpu.module @scale {
+  gpu.func @scale(%a: f32 {lw.name = "a", lw.elem = "f32"},
+      %y: !llvm.ptr<1> {lw.name = "y", lw.elem = "f16", lw.access = "write", lw.rank = 1 : i64},
+      %y0: i32 {lw.role = "extent"}, %ys: i64 {lw.role = "stride"}) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>, lw.target = "sm_80", lw.shared_bytes = 16 : i64} {
+    gpu.return
+  } } }"#;
+        let context = IrContext::new().unwrap();
+        let traced = Traced::from_module(IrModule::parse(&context, text).unwrap()).unwrap();
+        assert_eq!(traced.meta.attributes.block, [128, 1, 1]);
+        assert_eq!(traced.meta.shared_bytes, 16);
+        let names: Vec<_> = traced.meta.params.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["a", "y"]);
+        assert_eq!(traced.meta.params[1].kind, ParamKind::Tensor { elem: ScalarType::F16, rank: 1, mutable: true });
+    }
+}

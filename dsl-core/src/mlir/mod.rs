@@ -1,0 +1,265 @@
+//! The shell around MLIR: contexts with the `lw` dialect, modules that own their context, captured
+//! diagnostics. All `unsafe` over the bindings that the trace needs lives here.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Once;
+
+use melior::Context;
+use melior::dialect::DialectRegistry;
+use melior::ir::operation::{OperationLike, OperationPrintingFlags};
+use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Location, Module, Operation, Value, ValueLike};
+use melior::utility::{load_irdl_dialects, register_all_dialects, register_all_passes};
+
+use crate::{Diagnostic, Error, SourceLocation, dialect};
+
+/// An MLIR context with every upstream dialect that a trace may use and the dialect `lw`.
+pub struct IrContext {
+    context: Context,
+}
+
+impl IrContext {
+    /// Makes a context. Some milliseconds: one serves a trace and all that is made from it.
+    ///
+    /// # Errors
+    /// When the `lw` dialect does not load, which means that its table is wrong.
+    pub fn new() -> Result<Rc<Self>, Error> {
+        static PASSES: Once = Once::new();
+        PASSES.call_once(register_all_passes);
+
+        let registry = DialectRegistry::new();
+        register_all_dialects(&registry);
+        // A context serves one thread: locks inside it would only cost.
+        let context = Context::new_with_registry(&registry, false);
+        for name in ["arith", "gpu", "irdl", "llvm", "math", "nvvm", "rocdl", "scf", "ub", "vector"] {
+            context.get_or_load_dialect(name);
+        }
+        let this = Rc::new(Self { context });
+        let text = dialect::irdl_text();
+        let (loaded, diagnostics) =
+            this.capture(|context| Module::parse(context, &text).is_some_and(|module| load_irdl_dialects(&module)));
+        if loaded { Ok(this) } else { Err(internal("the `lw` dialect does not load", diagnostics)) }
+    }
+
+    /// The context, for building.
+    pub fn get(&self) -> &Context {
+        &self.context
+    }
+
+    /// The context with a lifetime that types can carry beside it.
+    ///
+    /// # Safety
+    /// What is built from the result must not outlive `self`; [`IrModule`] and the trace keep an `Rc`.
+    pub(crate) unsafe fn get_static(&self) -> &'static Context {
+        // SAFETY: the caller promises that nothing made from the reference outlives the context.
+        unsafe { &*std::ptr::from_ref(&self.context) }
+    }
+
+    /// Runs `f` and returns what MLIR reported meanwhile.
+    pub fn capture<R>(&self, f: impl FnOnce(&Context) -> R) -> (R, Vec<Diagnostic>) {
+        let sink = Rc::new(RefCell::new(Vec::new()));
+        let handler = {
+            let sink = Rc::clone(&sink);
+            self.context.attach_diagnostic_handler(move |diagnostic| {
+                let mut found = Diagnostic::error(diagnostic.to_string());
+                if matches!(
+                    diagnostic.severity(),
+                    melior::diagnostic::DiagnosticSeverity::Warning | melior::diagnostic::DiagnosticSeverity::Remark
+                ) {
+                    found.severity = crate::Severity::Warning;
+                }
+                let (location, chain) = source_location(diagnostic.location());
+                found.location = location;
+                found.call_chain = chain;
+                for index in 0..diagnostic.note_count() {
+                    if let Ok(note) = diagnostic.note(index) {
+                        found.notes.push(note.to_string());
+                    }
+                }
+                sink.borrow_mut().push(found);
+                true
+            })
+        };
+        let result = f(&self.context);
+        self.context.detach_diagnostic_handler(handler);
+        (result, sink.take())
+    }
+}
+
+impl fmt::Debug for IrContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IrContext")
+    }
+}
+
+/// A fault of Lacewing itself, not of the user's kernel.
+pub(crate) fn internal(message: &str, diagnostics: Vec<Diagnostic>) -> Error {
+    let mut all =
+        vec![Diagnostic::error(message).help("this is a fault in Lacewing: please report it with the kernel")];
+    all.extend(diagnostics);
+    all.into()
+}
+
+/// The user's place behind an MLIR location, and the call sites of the helpers that led there.
+pub fn source_location(location: Location<'_>) -> (Option<SourceLocation>, Vec<SourceLocation>) {
+    let mut chain = Vec::new();
+    let mut current = location;
+    let mut callers = Vec::new();
+    loop {
+        if current.is_call_site() {
+            callers.push(current.call_site_caller());
+            current = current.call_site_callee();
+        } else if current.is_name() {
+            current = current.name_child_location();
+        } else if current.is_fused() && current.fused_num_locations() > 0 {
+            current = current.fused_location(0);
+        } else {
+            break;
+        }
+    }
+    // `callee at (caller at ..)`: each caller may itself be a call site.
+    while let Some(caller) = callers.pop() {
+        let (place, more) = source_location(caller);
+        chain.extend(place);
+        chain.extend(more);
+    }
+    let place = current.is_file_line_col_range().then(|| SourceLocation {
+        file: current.file_line_col_range_filename().as_string_ref().as_str().unwrap_or_default().to_owned(),
+        line: current.file_line_col_range_start_line() as u32,
+        column: current.file_line_col_range_start_column() as u32,
+    });
+    (place, chain)
+}
+
+/// A module together with the context that it lives in.
+pub struct IrModule {
+    // Dropped before `context`: fields drop in order.
+    module: Module<'static>,
+    context: Rc<IrContext>,
+}
+
+impl IrModule {
+    /// Parses the textual form.
+    ///
+    /// # Errors
+    /// What the parser and the verifier found, with locations in the text.
+    pub fn parse(context: &Rc<IrContext>, text: &str) -> Result<Self, Error> {
+        // SAFETY: the module is stored beside the `Rc` of its context and dropped before it.
+        let static_context = unsafe { context.get_static() };
+        let (module, diagnostics) = context.capture(|_| Module::parse(static_context, text));
+        match module {
+            Some(module) => Ok(Self { module, context: Rc::clone(context) }),
+            None if diagnostics.is_empty() => Err(Error::new("this is not an MLIR module")),
+            None => Err(diagnostics.into()),
+        }
+    }
+
+    /// Wraps a module that was built in `context`.
+    pub(crate) fn from_module(context: Rc<IrContext>, module: Module<'static>) -> Self {
+        Self { module, context }
+    }
+
+    /// An independent copy in the same context.
+    ///
+    /// # Errors
+    /// Never for a module that came from here; the type says so for callers' sake.
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let copy = self.module.as_operation().to_owned();
+        // SAFETY: the clone lives in the same context, which `Self` keeps.
+        let copy: Operation<'static> = unsafe { std::mem::transmute(copy) };
+        let module = Module::from_operation(copy).ok_or_else(|| internal("a module's copy is not a module", vec![]))?;
+        Ok(Self { module, context: Rc::clone(&self.context) })
+    }
+
+    /// The context of the module.
+    pub fn context(&self) -> &Rc<IrContext> {
+        &self.context
+    }
+
+    /// The module, for reading.
+    pub fn module(&self) -> &Module<'static> {
+        &self.module
+    }
+
+    /// The module, for rewriting.
+    pub fn module_mut(&mut self) -> &mut Module<'static> {
+        &mut self.module
+    }
+
+    /// Runs MLIR's verifier.
+    ///
+    /// # Errors
+    /// What the verifier found, at the user's lines.
+    pub fn verify(&self) -> Result<(), Error> {
+        let (valid, diagnostics) = self.context.capture(|_| self.module.as_operation().verify());
+        if valid {
+            Ok(())
+        } else if diagnostics.is_empty() {
+            Err(internal("the module does not verify", vec![]))
+        } else {
+            Err(diagnostics.into())
+        }
+    }
+
+    /// The textual form, with locations when `locations` is set.
+    pub fn text(&self, locations: bool) -> String {
+        let flags = OperationPrintingFlags::new();
+        let flags = if locations { flags.enable_debug_info(true, false) } else { flags };
+        self.module.as_operation().to_string_with_flags(flags).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for IrModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(false))
+    }
+}
+
+/// Erases a block argument that nothing uses.
+pub(crate) fn erase_block_argument(block: &Block<'static>, index: usize) {
+    // SAFETY: the trace replaces every use of the argument before it erases it.
+    unsafe { block.erase_argument(index) }
+}
+
+/// Makes every use of `old` a use of `new`.
+pub(crate) fn replace_all_uses(old: Value<'static, 'static>, new: Value<'static, 'static>) {
+    // SAFETY: both are live values of one context; MLIR only rewires use lists.
+    unsafe { mlir_sys::mlirValueReplaceAllUsesOfWith(old.to_raw(), new.to_raw()) }
+}
+
+/// A value whose lifetime is that of the trace's context, kept by `Rc` beside it.
+pub(crate) fn extend_value(value: impl ValueLike<'static>) -> Value<'static, 'static> {
+    // SAFETY: the op or block that owns the value is owned by the trace and, in the end, by the module.
+    unsafe { Value::from_raw(value.to_raw()) }
+}
+
+/// The elements of an array attribute; `None` for any other attribute.
+///
+/// melior 0.27's `ArrayAttribute` converts from dense arrays only.
+pub fn array_elements<'c>(attribute: Attribute<'c>) -> Option<Vec<Attribute<'c>>> {
+    if !attribute.is_array() {
+        return None;
+    }
+    // SAFETY: the attribute is an array (checked above) and indices stay below its length.
+    let elements = unsafe {
+        let count = mlir_sys::mlirArrayAttrGetNumElements(attribute.to_raw());
+        (0..count).map(|i| Attribute::from_raw(mlir_sys::mlirArrayAttrGetElement(attribute.to_raw(), i))).collect()
+    };
+    Some(elements)
+}
+
+/// Bits that the rest of the crate uses unqualified.
+pub mod ir {
+    pub use melior::ir::attribute::{
+        ArrayAttribute, BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute,
+        FlatSymbolRefAttribute, FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+    };
+    pub use melior::ir::block::BlockLike;
+    pub use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike};
+    pub use melior::ir::r#type::{FunctionType, IntegerType, TypeLike};
+    pub use melior::ir::{
+        Attribute, AttributeLike, Block, BlockRef, Identifier, Location, Module, Operation, OperationRef, Region,
+        RegionLike, Type, Value, ValueLike,
+    };
+}
