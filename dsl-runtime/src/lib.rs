@@ -1,1 +1,3 @@
 //! Devices, launch and the checking emulator of Lacewing
+
+pub mod emulator;
