@@ -39,11 +39,11 @@ mod sealed {
 }
 
 macro_rules! plain {
-    ($($host:ty = $name:ident),* $(,)?) => {$(
+    ($($host:ty, $name:ident, $variant:ident;)*) => {$(
         impl sealed::Sealed for $host {}
         impl Element for $host {
             type Dsl = core::$name;
-            const TYPE: ScalarType = ScalarType::$name;
+            const TYPE: ScalarType = ScalarType::$variant;
 
             fn to_bytes(elements: &[Self]) -> Vec<u8> {
                 elements.iter().flat_map(|x| x.to_le_bytes()).collect()
@@ -52,7 +52,7 @@ macro_rules! plain {
             fn from_bytes(bytes: &[u8]) -> Result<Vec<Self>, Error> {
                 let (chunks, rest) = bytes.as_chunks::<{ size_of::<$host>() }>();
                 if !rest.is_empty() {
-                    return Err(ragged(bytes.len(), ScalarType::$name));
+                    return Err(ragged(bytes.len(), ScalarType::$variant));
                 }
                 Ok(chunks.iter().map(|chunk| <$host>::from_le_bytes(*chunk)).collect())
             }
@@ -62,8 +62,18 @@ macro_rules! plain {
 }
 
 plain! {
-    i8 = I8, i16 = I16, i32 = I32, i64 = I64, u8 = U8, u16 = U16, u32 = U32, u64 = U64,
-    f16 = F16, bf16 = BF16, f32 = F32, f64 = F64,
+    i8, I8, I8;
+    i16, I16, I16;
+    i32, I32, I32;
+    i64, I64, I64;
+    u8, U8, U8;
+    u16, U16, U16;
+    u32, U32, U32;
+    u64, U64, U64;
+    f16, F16, F16;
+    bf16, BF16, Bf16;
+    f32, F32, F32;
+    f64, F64, F64;
 }
 
 impl sealed::Sealed for bool {}

@@ -2,6 +2,8 @@
 
 use lacewing_core as core;
 
+use crate::emulator::Report;
+
 /// Why a device, a launch, a file or a setting was refused.
 ///
 /// `Display` is what a person reads: it says what was found and what to do about it, and for
@@ -26,9 +28,18 @@ pub enum Error {
         reason: String,
     },
 
-    /// The kernel ran and a check of the emulator stopped it. The text is the whole rendered report.
-    #[error("{0}")]
-    Report(String),
+    /// The kernel ran and a check of the emulator stopped it.
+    #[error(transparent)]
+    Report(Box<Report>),
+
+    /// An element was asked for that neither the host nor a kernel has written.
+    #[error("element {index:?} of a tensor {shape:?} was never written")]
+    Unwritten {
+        /// Its index.
+        index: Vec<usize>,
+        /// The shape of the tensor.
+        shape: Vec<usize>,
+    },
 
     /// A host tensor or a view does not have the shape, strides or type that was asked for.
     #[error("{0}")]

@@ -23,9 +23,7 @@ impl HostTensor {
     /// A tensor from the bytes of its elements (little-endian). Refused when the number of bytes
     /// is not that of the shape.
     pub fn from_bytes(scalar: ScalarType, shape: &[usize], bytes: Vec<u8>) -> Result<Self, Error> {
-        let wanted = element_count(shape)?
-            .checked_mul(scalar.bytes())
-            .ok_or_else(|| too_large(shape))?;
+        let wanted = element_count(shape)?.checked_mul(scalar.bytes()).ok_or_else(|| too_large(shape))?;
         if wanted != bytes.len() {
             return Err(Error::Shape(format!(
                 "a tensor of shape {shape:?} and type {} has {wanted} bytes, not {}",
@@ -61,11 +59,7 @@ impl HostTensor {
     /// The shape as an array, for a tensor that must have rank `RANK`.
     pub fn shape_of<const RANK: usize>(&self) -> Result<[usize; RANK], Error> {
         self.shape.as_slice().try_into().map_err(|_| {
-            Error::Shape(format!(
-                "the tensor has {} dimensions {:?}, not {RANK}",
-                self.shape.len(),
-                self.shape
-            ))
+            Error::Shape(format!("the tensor has {} dimensions {:?}, not {RANK}", self.shape.len(), self.shape))
         })
     }
 
@@ -87,11 +81,7 @@ impl HostTensor {
     /// The elements. Refused when `T` is not their type.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         if T::TYPE != self.scalar {
-            return Err(Error::Shape(format!(
-                "the tensor holds {}, not {}",
-                self.scalar.name(),
-                T::TYPE.name()
-            )));
+            return Err(Error::Shape(format!("the tensor holds {}, not {}", self.scalar.name(), T::TYPE.name())));
         }
         T::from_bytes(&self.bytes)
     }
@@ -113,13 +103,10 @@ impl HostTensor {
             ScalarType::U32 => widen(bytes, |x: u32| x.into()),
             ScalarType::U64 => widen(bytes, |x: u64| x as f64),
             ScalarType::F16 => widen(bytes, |x: f16| x.to_f64()),
-            ScalarType::BF16 => widen(bytes, |x: bf16| x.to_f64()),
+            ScalarType::Bf16 => widen(bytes, |x: bf16| x.to_f64()),
             ScalarType::F32 => widen(bytes, |x: f32| x.into()),
             ScalarType::F64 => widen(bytes, |x: f64| x),
-            other => Err(Error::Shape(format!(
-                "{} elements have no conversion on the host yet",
-                other.name()
-            ))),
+            other => Err(Error::Shape(format!("{} elements have no conversion on the host yet", other.name()))),
         }
     }
 
@@ -132,14 +119,10 @@ impl HostTensor {
     }
 
     /// A tensor of a floating-point type from f64 numbers, rounded to nearest even.
-    pub fn from_f64(
-        scalar: ScalarType,
-        shape: &[usize],
-        numbers: &[f64],
-    ) -> Result<HostTensor, Error> {
+    pub fn from_f64(scalar: ScalarType, shape: &[usize], numbers: &[f64]) -> Result<HostTensor, Error> {
         match scalar {
             ScalarType::F16 => Self::new(&map(numbers, f16::from_f64), shape),
-            ScalarType::BF16 => Self::new(&map(numbers, bf16::from_f64), shape),
+            ScalarType::Bf16 => Self::new(&map(numbers, bf16::from_f64), shape),
             ScalarType::F32 => Self::new(&map(numbers, |x| x as f32), shape),
             ScalarType::F64 => Self::new(numbers, shape),
             other => Err(Error::Shape(format!("{} is no floating-point type here", other.name()))),
@@ -203,14 +186,8 @@ impl Random {
     }
 
     /// A tensor of normal numbers times `scale`, rounded to `scalar`.
-    pub fn tensor(
-        &mut self,
-        scalar: ScalarType,
-        shape: &[usize],
-        scale: f64,
-    ) -> Result<HostTensor, Error> {
-        let numbers: Vec<f64> =
-            (0..element_count(shape)?).map(|_| self.normal() * scale).collect();
+    pub fn tensor(&mut self, scalar: ScalarType, shape: &[usize], scale: f64) -> Result<HostTensor, Error> {
+        let numbers: Vec<f64> = (0..element_count(shape)?).map(|_| self.normal() * scale).collect();
         HostTensor::from_f64(scalar, shape, &numbers)
     }
 }

@@ -102,9 +102,7 @@ macro_rules! softmax_parts {
         /// exponentials. With no score, or none above -inf, they are all 0 and the sum is 0.
         pub fn $name(scores: &mut [$float]) -> ($float, $float) {
             // `max` of the standard library drops NaN; here it must reach the result.
-            let largest = scores.iter().fold(<$float>::NEG_INFINITY, |m, x| {
-                if x.is_nan() || *x > m { *x } else { m }
-            });
+            let largest = scores.iter().fold(<$float>::NEG_INFINITY, |m, x| if x.is_nan() || *x > m { *x } else { m });
             if largest == <$float>::NEG_INFINITY {
                 scores.fill(0.0);
                 return (largest, 0.0);

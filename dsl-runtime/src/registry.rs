@@ -51,11 +51,7 @@ impl fmt::Debug for KernelEntry {
 
 impl KernelEntry {
     /// Builds the kernel after checking that `target` is one of its targets.
-    pub fn build_for(
-        &self,
-        settings: &Settings,
-        target: Target,
-    ) -> Result<Box<dyn AnyKernel>, Error> {
+    pub fn build_for(&self, settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
         if !self.targets.contains(&target) {
             let known: Vec<_> = self.targets.iter().map(|t| t.name()).collect();
             return Err(Error::Setting(format!(
@@ -124,12 +120,7 @@ impl Parameter {
         default: &'static str,
         about: &'static str,
     ) -> Self {
-        Parameter {
-            name,
-            kind: ParameterKind::Choice(choices),
-            default: Value::Choice(default),
-            about,
-        }
+        Parameter { name, kind: ParameterKind::Choice(choices), default: Value::Choice(default), about }
     }
 
     /// A real number.
@@ -144,13 +135,9 @@ impl Parameter {
             ParameterKind::Choice(choices) => {
                 choices.iter().find(|choice| **choice == text).map(|choice| Value::Choice(choice))
             }
-            ParameterKind::F32 => {
-                text.parse().ok().filter(|x: &f32| x.is_finite()).map(Value::F32)
-            }
+            ParameterKind::F32 => text.parse().ok().filter(|x: &f32| x.is_finite()).map(Value::F32),
         };
-        value.ok_or_else(|| {
-            Error::Setting(format!("`{}` takes {}, not `{text}`", self.name, self.kind))
-        })
+        value.ok_or_else(|| Error::Setting(format!("`{}` takes {}, not `{text}`", self.name, self.kind)))
     }
 }
 

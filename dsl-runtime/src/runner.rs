@@ -26,35 +26,19 @@ pub trait Runner: Sync {
     fn dimensions(&self) -> &'static [Dimension];
 
     /// Makes inputs of the given sizes.
-    fn random(
-        &self,
-        settings: &Settings,
-        sizes: &Sizes,
-        random: &mut Random,
-    ) -> Result<Tensors, Error>;
+    fn random(&self, settings: &Settings, sizes: &Sizes, random: &mut Random) -> Result<Tensors, Error>;
 
     /// Checks the inputs ([`Error::Input`] when they will not do), converts what may be converted
     /// (with a line in `notices` for each conversion), and takes from them the settings that they
     /// decide, by [`Settings::infer`].
-    fn prepare(
-        &self,
-        settings: &mut Settings,
-        inputs: &mut Tensors,
-        notices: &mut Vec<String>,
-    ) -> Result<(), Error>;
+    fn prepare(&self, settings: &mut Settings, inputs: &mut Tensors, notices: &mut Vec<String>) -> Result<(), Error>;
 
     /// Runs the kernel on prepared inputs and gives its outputs.
-    fn run(&self, device: &Device, settings: &Settings, inputs: &Tensors)
-    -> Result<Tensors, Error>;
+    fn run(&self, device: &Device, settings: &Settings, inputs: &Tensors) -> Result<Tensors, Error>;
 
     /// Compares outputs with the right ones: those among the inputs if the file carries them, else
     /// the host's reference.
-    fn compare(
-        &self,
-        settings: &Settings,
-        inputs: &Tensors,
-        outputs: &Tensors,
-    ) -> Result<Vec<Comparison>, Error>;
+    fn compare(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Result<Vec<Comparison>, Error>;
 }
 
 /// A tensor that a kernel reads or writes, for help texts and for checking files.
@@ -99,16 +83,16 @@ impl Sizes {
     /// Sets sizes from `name=value,name=value`.
     pub fn set(&mut self, text: &str) -> Result<(), Error> {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').ok_or_else(|| {
-                Error::Setting(format!("`--shape` takes name=value, not `{part}`"))
-            })?;
+            let (name, value) = part
+                .split_once('=')
+                .ok_or_else(|| Error::Setting(format!("`--shape` takes name=value, not `{part}`")))?;
             let dimension = self.dimensions.iter().find(|d| d.name == name).ok_or_else(|| {
                 let known = self.dimensions.iter().map(|d| d.name);
                 Error::Setting(unknown("dimension", name, known))
             })?;
-            let value = value.parse().map_err(|_| {
-                Error::Setting(format!("dimension `{name}` takes a natural number, not `{value}`"))
-            })?;
+            let value = value
+                .parse()
+                .map_err(|_| Error::Setting(format!("dimension `{name}` takes a natural number, not `{value}`")))?;
             self.values.insert(dimension.name, value);
         }
         Ok(())
@@ -116,9 +100,10 @@ impl Sizes {
 
     /// The value of a dimension.
     pub fn get(&self, name: &str) -> Result<usize, Error> {
-        self.values.get(name).copied().ok_or_else(|| {
-            Error::Setting(unknown("dimension", name, self.dimensions.iter().map(|d| d.name)))
-        })
+        self.values
+            .get(name)
+            .copied()
+            .ok_or_else(|| Error::Setting(unknown("dimension", name, self.dimensions.iter().map(|d| d.name))))
     }
 }
 

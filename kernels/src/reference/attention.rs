@@ -2,8 +2,7 @@
 
 use lacewing_runtime::Error;
 use lacewing_runtime::host_math::{
-    Precision, exponentials_f32, exponentials_f64, rows_dot_f32, rows_dot_f64, weighted_rows_f32,
-    weighted_rows_f64,
+    Precision, exponentials_f32, exponentials_f64, rows_dot_f32, rows_dot_f64, weighted_rows_f32, weighted_rows_f64,
 };
 use rayon::prelude::*;
 
@@ -62,9 +61,7 @@ impl AttentionShape {
         }
         // Without a query head nothing is asked for, whatever the key heads are.
         if heads_q != 0 && (heads_kv == 0 || !heads_q.is_multiple_of(heads_kv)) {
-            return refuse(format!(
-                "{heads_q} query heads cannot share {heads_kv} key heads: not a multiple"
-            ));
+            return refuse(format!("{heads_q} query heads cannot share {heads_kv} key heads: not a multiple"));
         }
         Ok(AttentionShape { batch, heads_q, heads_kv, seqlen_q, seqlen_kv, head_dim })
     }
@@ -75,11 +72,7 @@ impl AttentionShape {
     /// Causal is aligned bottom-right on the whole of K: query i sees key j when j <= i + Sk - Sq.
     pub fn visible_keys(&self, row: usize, kv_len: usize, causal: bool) -> usize {
         let valid = kv_len.min(self.seqlen_kv);
-        if causal {
-            valid.min((row + 1 + self.seqlen_kv).saturating_sub(self.seqlen_q))
-        } else {
-            valid
-        }
+        if causal { valid.min((row + 1 + self.seqlen_kv).saturating_sub(self.seqlen_q)) } else { valid }
     }
 }
 
@@ -127,11 +120,7 @@ impl Attention<'_> {
         if let Some(kv_len) = self.kv_len
             && kv_len.len() != self.shape.batch
         {
-            return Err(Error::Shape(format!(
-                "{} lengths for {} sequences",
-                kv_len.len(),
-                self.shape.batch
-            )));
+            return Err(Error::Shape(format!("{} lengths for {} sequences", kv_len.len(), self.shape.batch)));
         }
         AttentionShape::from_tensors(self.shape.q(), self.shape.kv(), self.shape.kv())?;
         Ok(())
@@ -217,23 +206,22 @@ pub fn attention(problem: &Attention) -> Result<Output, Error> {
 pub fn attention_low(problem: &Attention, precision: Precision) -> Result<Output, Error> {
     problem.check()?;
     let scale = problem.scale as f32;
-    let (o, lse) =
-        problem.for_each_row(problem.q, problem.k, problem.v, 0.0f32, |q, k, v, o| {
-            let mut scaled: Vec<f32> = q.iter().map(|x| x * scale).collect();
-            precision.round_all_finite(&mut scaled);
-            let mut scores = vec![0.0; k.len() / q.len().max(1)];
-            rows_dot_f32(k, &scaled, &mut scores);
-            precision.round_all_finite(&mut scores);
-            let (largest, sum) = exponentials_f32(&mut scores);
-            if sum == 0.0 {
-                return f32::NEG_INFINITY;
-            }
-            scores.iter_mut().for_each(|p| *p /= sum);
-            precision.round_all(&mut scores);
-            weighted_rows_f32(&scores, v, o);
-            precision.round_all(o);
-            largest + sum.ln()
-        });
+    let (o, lse) = problem.for_each_row(problem.q, problem.k, problem.v, 0.0f32, |q, k, v, o| {
+        let mut scaled: Vec<f32> = q.iter().map(|x| x * scale).collect();
+        precision.round_all_finite(&mut scaled);
+        let mut scores = vec![0.0; k.len() / q.len().max(1)];
+        rows_dot_f32(k, &scaled, &mut scores);
+        precision.round_all_finite(&mut scores);
+        let (largest, sum) = exponentials_f32(&mut scores);
+        if sum == 0.0 {
+            return f32::NEG_INFINITY;
+        }
+        scores.iter_mut().for_each(|p| *p /= sum);
+        precision.round_all(&mut scores);
+        weighted_rows_f32(&scores, v, o);
+        precision.round_all(o);
+        largest + sum.ln()
+    });
     let wide = |x: Vec<f32>| x.into_iter().map(f64::from).collect();
     Ok(Output { o: wide(o), lse: wide(lse) })
 }
@@ -273,15 +261,8 @@ mod tests {
     fn a_row_without_keys_is_zero_and_minus_infinity() {
         // Causal with more queries than keys: the first Sq - Sk rows see nothing.
         let (q, k) = (numbers(5 * 4, 1), numbers(2 * 4, 2));
-        let problem = Attention {
-            shape: shape(1, 1, 5, 2, 4),
-            q: &q,
-            k: &k,
-            v: &k,
-            kv_len: None,
-            causal: true,
-            scale: 0.5,
-        };
+        let problem =
+            Attention { shape: shape(1, 1, 5, 2, 4), q: &q, k: &k, v: &k, kv_len: None, causal: true, scale: 0.5 };
         for output in [attention(&problem), attention_low(&problem, Precision::F16)] {
             let output = output.unwrap();
             assert!(output.o[..12].iter().all(|x| *x == 0.0));
@@ -299,15 +280,8 @@ mod tests {
     #[test]
     fn no_keys_or_no_queries_at_all() {
         let q = numbers(8, 1);
-        let empty = Attention {
-            shape: shape(1, 1, 2, 0, 4),
-            q: &q,
-            k: &[],
-            v: &[],
-            kv_len: None,
-            causal: true,
-            scale: 0.5,
-        };
+        let empty =
+            Attention { shape: shape(1, 1, 2, 0, 4), q: &q, k: &[], v: &[], kv_len: None, causal: true, scale: 0.5 };
         assert_eq!(attention(&empty).unwrap().lse, [f64::NEG_INFINITY; 2]);
         let nothing = Attention { shape: shape(1, 1, 0, 2, 4), q: &[], k: &q, v: &q, ..empty };
         assert!(attention(&nothing).unwrap().o.is_empty());
@@ -331,13 +305,7 @@ mod tests {
         };
         let exact = attention(&problem).unwrap();
         assert!(exact.o.iter().chain(&exact.lse).all(|x| x.is_finite()));
-        let short = Attention {
-            shape: shape(1, 1, 3, 4, 4),
-            k: &k[..16],
-            v: &v[..16],
-            kv_len: None,
-            ..problem
-        };
+        let short = Attention { shape: shape(1, 1, 3, 4, 4), k: &k[..16], v: &v[..16], kv_len: None, ..problem };
         assert_eq!(exact, attention(&short).unwrap());
     }
 
@@ -345,15 +313,8 @@ mod tests {
     fn query_heads_share_key_heads_in_groups() {
         let q = numbers(4 * 3 * 4, 1);
         let (k, v) = (numbers(2 * 5 * 4, 2), numbers(2 * 5 * 4, 3));
-        let grouped = Attention {
-            shape: shape(4, 2, 3, 5, 4),
-            q: &q,
-            k: &k,
-            v: &v,
-            kv_len: None,
-            causal: true,
-            scale: 0.5,
-        };
+        let grouped =
+            Attention { shape: shape(4, 2, 3, 5, 4), q: &q, k: &k, v: &v, kv_len: None, causal: true, scale: 0.5 };
         let repeat = |x: &[f32]| [&x[..20], &x[..20], &x[20..], &x[20..]].concat();
         let (k, v) = (repeat(&k), repeat(&v));
         let full = Attention { shape: shape(4, 4, 3, 5, 4), k: &k, v: &v, ..grouped };

@@ -1,6 +1,7 @@
 //! When a result counts as right.
 
 use lacewing_runtime::runner::{Comparison, Worst};
+use lacewing_runtime::tensor::coordinates;
 
 /// Tolerance for attention's O: twice the error of the plain low-precision implementation, plus
 /// 1e-5. This is the rule of FlashAttention's own tests (`tests/test_flash_attn.py`).
@@ -11,13 +12,7 @@ pub fn attention_tolerance(low: &[f64], exact: &[f64]) -> f64 {
 }
 
 /// Compares O with the right one under a tolerance from [`attention_tolerance`].
-pub fn compare_o(
-    got: &[f64],
-    wanted: &[f64],
-    shape: &[usize],
-    tolerance: f64,
-    against: &str,
-) -> Comparison {
+pub fn compare_o(got: &[f64], wanted: &[f64], shape: &[usize], tolerance: f64, against: &str) -> Comparison {
     compare("o", got, wanted, shape, tolerance, against)
 }
 
@@ -62,11 +57,7 @@ fn finish(
     // Sides of different length share no largest error: nothing passes.
     let error = if got.len() == wanted.len() { error } else { f64::NAN };
     let worst = index.and_then(|index| {
-        Some(Worst {
-            index: coordinates(index, shape),
-            got: *got.get(index)?,
-            wanted: *wanted.get(index)?,
-        })
+        Some(Worst { index: coordinates(index, shape), got: *got.get(index)?, wanted: *wanted.get(index)? })
     });
     Comparison { tensor: tensor.to_owned(), against: against.to_owned(), error, tolerance, worst }
 }
@@ -85,20 +76,6 @@ fn largest_error<'a>(pairs: impl Iterator<Item = (&'a f64, &'a f64)>) -> (f64, O
         }
     }
     largest
-}
-
-fn coordinates(mut index: usize, shape: &[usize]) -> Vec<usize> {
-    let mut out: Vec<usize> = shape
-        .iter()
-        .rev()
-        .map(|extent| {
-            let at = index % extent.max(&1);
-            index /= extent.max(&1);
-            at
-        })
-        .collect();
-    out.reverse();
-    out
 }
 
 #[cfg(test)]
@@ -126,8 +103,7 @@ mod tests {
 
     #[test]
     fn the_worst_element_is_named() {
-        let comparison =
-            compare_o(&[0.0, 1.0, 2.0, 3.5, 4.0, 5.0], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3], 0.1, "x");
+        let comparison = compare_o(&[0.0, 1.0, 2.0, 3.5, 4.0, 5.0], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3], 0.1, "x");
         assert!(!comparison.holds());
         let worst = comparison.worst.unwrap();
         assert_eq!((worst.index, worst.got, worst.wanted), (vec![1, 0], 3.5, 3.0));
