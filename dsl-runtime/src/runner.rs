@@ -1,7 +1,9 @@
 //! Running a kernel on named tensors: the part of a [`KernelEntry`](crate::registry::KernelEntry)
 //! that `lacewing run` uses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use std::fmt;
 
 use lacewing_core::ScalarType;
 
@@ -56,6 +58,54 @@ pub struct TensorSpec {
     pub about: &'static str,
 }
 
+/// Checks tensors against what a kernel reads: every one that it needs is there, with a type that it
+/// takes, and dimensions of one name have one extent. Gives the extents by name.
+///
+/// # Errors
+/// [`Error::Input`], with what was found and what is wanted.
+pub fn check_tensors(specs: &[TensorSpec], tensors: &Tensors) -> Result<BTreeMap<&'static str, usize>, Error> {
+    // The extent of each dimension and the tensor that it was first seen in.
+    let mut extents: BTreeMap<&'static str, (usize, &'static str)> = BTreeMap::new();
+    for spec in specs {
+        let name = spec.name;
+        let Some(tensor) = tensors.get(name) else {
+            if spec.optional {
+                continue;
+            }
+            let there: Vec<&str> = tensors.keys().map(String::as_str).collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            return Err(Error::Input(format!("tensor `{name}` is missing: {spec}\n  tensors that are there: {there}")));
+        };
+        if !spec.types.contains(&tensor.scalar()) {
+            return Err(Error::Input(format!(
+                "tensor `{name}` holds {}, but it must be {spec}",
+                tensor.scalar().name()
+            )));
+        }
+        if tensor.shape().len() != spec.dimensions.len() {
+            return Err(Error::Input(format!("tensor `{name}` has shape {:?}, but it must be {spec}", tensor.shape())));
+        }
+        for (dimension, extent) in spec.dimensions.iter().zip(tensor.shape()) {
+            let (first, seen_in) = *extents.entry(dimension).or_insert((*extent, name));
+            if first != *extent {
+                return Err(Error::Input(format!(
+                    "tensor `{name}` has shape {:?} with {dimension} = {extent}, but {dimension} = {first} in \
+                     `{seen_in}`; it must be {spec}",
+                    tensor.shape()
+                )));
+            }
+        }
+    }
+    Ok(extents.into_iter().map(|(name, (extent, _))| (name, extent)).collect())
+}
+
+impl fmt::Display for TensorSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types: Vec<&str> = self.types.iter().map(|scalar| scalar.name()).collect();
+        write!(f, "[{}] of {} ({})", self.dimensions.join(", "), types.join(" or "), self.about)
+    }
+}
+
 /// A size that random inputs are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Dimension {
@@ -72,12 +122,13 @@ pub struct Dimension {
 pub struct Sizes {
     dimensions: &'static [Dimension],
     values: BTreeMap<&'static str, usize>,
+    given: BTreeSet<&'static str>,
 }
 
 impl Sizes {
     /// Every dimension at its default.
     pub fn defaults(dimensions: &'static [Dimension]) -> Self {
-        Sizes { dimensions, values: dimensions.iter().map(|d| (d.name, d.default)).collect() }
+        Sizes { dimensions, values: dimensions.iter().map(|d| (d.name, d.default)).collect(), given: BTreeSet::new() }
     }
 
     /// Sets sizes from `name=value,name=value`.
@@ -94,8 +145,14 @@ impl Sizes {
                 .parse()
                 .map_err(|_| Error::Setting(format!("dimension `{name}` takes a natural number, not `{value}`")))?;
             self.values.insert(dimension.name, value);
+            self.given.insert(dimension.name);
         }
         Ok(())
+    }
+
+    /// Whether the user set this dimension.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
     }
 
     /// The value of a dimension.
