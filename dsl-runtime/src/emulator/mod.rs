@@ -19,8 +19,10 @@
 //!
 //! What the emulator does not know: lowering. It executes the traced ops by their definition.
 
+mod isa;
 mod launch;
 mod memory;
+mod numeric;
 mod program;
 mod report;
 
