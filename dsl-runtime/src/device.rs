@@ -8,7 +8,7 @@ use lacewing_core::Target;
 use crate::element::Element;
 use crate::emulator::{Buffer, Checks, LaunchStats, Program, Report, ReportKind};
 use crate::error::Error;
-use crate::host::{HostTensor, element_count, too_large};
+use crate::host::{HostTensor, check_room};
 use crate::tensor::DevTensor;
 
 /// A device: an emulated chip, or a GPU once there is support for one.
@@ -161,7 +161,7 @@ impl Device {
         &self,
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
-        Ok(DevTensor::whole(self.clone(), Buffer::zeroed(bytes_of::<T>(&shape)?), shape))
+        Ok(DevTensor::whole(self.clone(), Buffer::zeroed(check_room(&shape, T::TYPE.bytes())?), shape))
     }
 
     /// A tensor whose elements count as never written: the emulator reports a kernel that reads
@@ -173,7 +173,7 @@ impl Device {
         &self,
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
-        Ok(DevTensor::whole(self.clone(), Buffer::uninit(bytes_of::<T>(&shape)?), shape))
+        Ok(DevTensor::whole(self.clone(), Buffer::uninit(check_room(&shape, T::TYPE.bytes())?), shape))
     }
 
     pub(crate) fn run(
@@ -204,10 +204,6 @@ fn refuse(report: Report) -> Error {
     } else {
         Error::Report(Box::new(report))
     }
-}
-
-fn bytes_of<T: Element>(shape: &[usize]) -> Result<usize, Error> {
-    element_count(shape)?.checked_mul(T::TYPE.bytes()).ok_or_else(|| too_large(shape))
 }
 
 /// A target by its name, with the closest one suggested for a wrong name.

@@ -1,8 +1,8 @@
 //! The host types that a tensor's elements can have.
 
 use half::{bf16, f16};
-use lacewing_core as core;
-use lacewing_core::{Scalar, ScalarType};
+use lacewing_core::ScalarType;
+use lacewing_core::types::{self, Scalar};
 
 use crate::error::Error;
 
@@ -13,7 +13,7 @@ use crate::error::Error;
     message = "`{Self}` is no element type of a tensor",
     note = "a tensor holds bool, i8 to i64, u8 to u64, f16, bf16, f32, f64 or an 8-bit float"
 )]
-pub trait Element: sealed::Sealed + Copy + Default + Send + Sync + PartialEq + 'static {
+pub trait Element: sealed::Sealed + Copy + Send + Sync + PartialEq + 'static {
     /// The type of the kernel language that it is the host's form of.
     type Dsl: Scalar;
     /// The same as a value.
@@ -42,7 +42,7 @@ macro_rules! plain {
     ($($host:ty, $name:ident, $variant:ident;)*) => {$(
         impl sealed::Sealed for $host {}
         impl Element for $host {
-            type Dsl = core::$name;
+            type Dsl = types::$name;
             const TYPE: ScalarType = ScalarType::$variant;
 
             fn to_bytes(elements: &[Self]) -> Vec<u8> {
@@ -57,7 +57,7 @@ macro_rules! plain {
                 Ok(chunks.iter().map(|chunk| <$host>::from_le_bytes(*chunk)).collect())
             }
         }
-        impl ElementOf<core::$name> for $host {}
+        impl ElementOf<types::$name> for $host {}
     )*};
 }
 
@@ -76,9 +76,30 @@ plain! {
     f64, F64, F64;
 }
 
+macro_rules! float8 {
+    ($($name:ident;)*) => {$(
+        impl sealed::Sealed for float8::$name {}
+        impl Element for float8::$name {
+            type Dsl = types::$name;
+            const TYPE: ScalarType = ScalarType::$name;
+
+            fn to_bytes(elements: &[Self]) -> Vec<u8> {
+                elements.iter().map(float8::$name::to_bits).collect()
+            }
+
+            fn from_bytes(bytes: &[u8]) -> Result<Vec<Self>, Error> {
+                Ok(bytes.iter().map(|byte| float8::$name::from_bits(*byte)).collect())
+            }
+        }
+        impl ElementOf<types::$name> for float8::$name {}
+    )*};
+}
+
+float8! { F8E4M3; F8E5M2; }
+
 impl sealed::Sealed for bool {}
 impl Element for bool {
-    type Dsl = core::Bool;
+    type Dsl = types::Bool;
     const TYPE: ScalarType = ScalarType::Bool;
 
     fn to_bytes(elements: &[Self]) -> Vec<u8> {
@@ -98,7 +119,7 @@ impl Element for bool {
             .collect()
     }
 }
-impl ElementOf<core::Bool> for bool {}
+impl ElementOf<types::Bool> for bool {}
 
 fn ragged(bytes: usize, scalar: ScalarType) -> Error {
     Error::Shape(format!("{bytes} bytes are no whole number of {} elements", scalar.name()))

@@ -106,7 +106,8 @@ impl HostTensor {
             ScalarType::Bf16 => widen(bytes, |x: bf16| x.to_f64()),
             ScalarType::F32 => widen(bytes, |x: f32| x.into()),
             ScalarType::F64 => widen(bytes, |x: f64| x),
-            other => Err(Error::Shape(format!("{} elements have no conversion on the host yet", other.name()))),
+            ScalarType::F8E4M3 => widen(bytes, |x: float8::F8E4M3| x.to_f64()),
+            ScalarType::F8E5M2 => widen(bytes, |x: float8::F8E5M2| x.to_f64()),
         }
     }
 
@@ -145,6 +146,14 @@ pub(crate) fn element_count(shape: &[usize]) -> Result<usize, Error> {
         .try_fold(1usize, |count, extent| count.checked_mul(*extent))
         .filter(|count| isize::try_from(count.saturating_mul(8)).is_ok())
         .ok_or_else(|| too_large(shape))
+}
+
+/// Refuses a tensor that the host's memory has no room for, before anything is allocated in a way that
+/// would end the process.
+pub(crate) fn check_room(shape: &[usize], bytes_per_element: usize) -> Result<usize, Error> {
+    let bytes = element_count(shape)?.checked_mul(bytes_per_element).ok_or_else(|| too_large(shape))?;
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| too_large(shape))?;
+    Ok(bytes)
 }
 
 pub(crate) fn too_large(shape: &[usize]) -> Error {
@@ -187,6 +196,7 @@ impl Random {
 
     /// A tensor of normal numbers times `scale`, rounded to `scalar`.
     pub fn tensor(&mut self, scalar: ScalarType, shape: &[usize], scale: f64) -> Result<HostTensor, Error> {
+        check_room(shape, size_of::<f64>())?;
         let numbers: Vec<f64> = (0..element_count(shape)?).map(|_| self.normal() * scale).collect();
         HostTensor::from_f64(scalar, shape, &numbers)
     }

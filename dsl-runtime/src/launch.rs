@@ -3,8 +3,8 @@
 use std::borrow::Borrow;
 
 use half::{bf16, f16};
-use lacewing_core as core;
-use lacewing_core::{KernelMeta, Scalar, Target, Tensor, TensorMut, Traced, rt, trace_kernel};
+use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
+use lacewing_core::{KernelMeta, Target, Traced, rt, trace_kernel};
 
 use crate::cache;
 use crate::device::Device;
@@ -277,7 +277,7 @@ pub trait Arg<P> {
 
 macro_rules! scalars {
     ($($host:ty => $name:ident),* $(,)?) => {$(
-        impl Arg<core::$name> for $host {
+        impl Arg<types::$name> for $host {
             fn pass(self, arguments: &mut Arguments) {
                 arguments.list.push(Argument::Scalar(ArgValue::from(self)));
             }
@@ -289,6 +289,19 @@ scalars! {
     bool => Bool, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
     f16 => F16, bf16 => BF16, f32 => F32, f64 => F64,
 }
+
+macro_rules! float8 {
+    ($($name:ident),*) => {$(
+        impl Arg<types::$name> for float8::$name {
+            fn pass(self, arguments: &mut Arguments) {
+                let value = ArgValue::Scalar { bits: self.to_bits().into(), bytes: 1 };
+                arguments.list.push(Argument::Scalar(value));
+            }
+        }
+    )*};
+}
+
+float8! { F8E4M3, F8E5M2 }
 
 impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<Tensor<T, RANK>> for &DevTensor<H, RANK> {
     fn pass(self, arguments: &mut Arguments) {

@@ -330,10 +330,14 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a s
     let mut text = format!("there is no {what} `{name}`");
     let close = known
         .iter()
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| {
+            // A wrong case is a smaller mistake than a wrong letter.
+            let without_case = distance(&name.to_lowercase(), &candidate.to_lowercase());
+            (without_case, distance(name, candidate), candidate)
+        })
         .min()
-        .filter(|(distance, candidate)| *distance <= candidate.chars().count().div_ceil(3).max(1));
-    if let Some((_, close)) = close {
+        .filter(|(distance, _, candidate)| *distance <= candidate.chars().count().div_ceil(3));
+    if let Some((_, _, close)) = close {
         text.push_str(&format!("; did you mean `{close}`?"));
     }
     if known.is_empty() {

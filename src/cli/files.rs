@@ -36,7 +36,9 @@ fn explain(error: &safetensors::SafeTensorError, bytes: &[u8]) -> String {
     let size = bytes.len();
     match error {
         E::HeaderTooSmall => format!("it has only {size} bytes"),
-        E::InvalidHeaderLength => format!("it is truncated, or something else: the header does not fit in {size} bytes"),
+        E::InvalidHeaderLength => {
+            format!("it is truncated, or something else: the header does not fit in {size} bytes")
+        }
         E::MetadataIncompleteBuffer => {
             format!("it is truncated or has bytes left over: the tensors of the header do not fill its {size} bytes")
         }

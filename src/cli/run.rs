@@ -88,8 +88,7 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
     let progress = Progress::start(format!("{} on {device}", entry.name));
     let outputs = runner.run(&device, &settings, &inputs)?;
     let seconds = start.elapsed().as_secs_f64();
-    let comparisons =
-        if arguments.check { runner.compare(&settings, &inputs, &outputs)? } else { Vec::new() };
+    let comparisons = if arguments.check { runner.compare(&settings, &inputs, &outputs)? } else { Vec::new() };
     drop(progress);
 
     let held = comparisons.iter().all(Comparison::holds);
@@ -146,7 +145,10 @@ fn tell(
     for comparison in &outcome.comparisons {
         let Comparison { tensor, against, error, tolerance, .. } = comparison;
         let verdict = if comparison.holds() { "holds" } else { "FAILS" };
-        writeln!(io.out, "check {tensor}: {verdict}: largest error {error:.3e}, tolerance {tolerance:.3e} ({against})")?;
+        writeln!(
+            io.out,
+            "check {tensor}: {verdict}: largest error {error:.3e}, tolerance {tolerance:.3e} ({against})"
+        )?;
         if let Some(worst) = comparison.worst.as_ref().filter(|_| !comparison.holds()) {
             writeln!(io.out, "  worst at {:?}: got {}, wanted {}", worst.index, worst.got, worst.wanted)?;
         }
@@ -165,11 +167,8 @@ fn describe(
     outcome: &Outcome,
 ) -> Json {
     let held = outcome.comparisons.iter().all(Comparison::holds);
-    let settings: Map<String, Json> = outcome
-        .settings
-        .iter()
-        .map(|(parameter, value)| (parameter.name.to_owned(), list::value(value)))
-        .collect();
+    let settings: Map<String, Json> =
+        outcome.settings.iter().map(|(parameter, value)| (parameter.name.to_owned(), list::value(value))).collect();
     let outputs: Vec<Json> = outcome
         .outputs
         .iter()

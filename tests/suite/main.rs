@@ -1,2 +1,4 @@
-//! The integration suite.
-fn main() {}
+//! The integration suite: one binary, because each links MLIR statically.
+
+mod cli;
+mod cli_attention;
