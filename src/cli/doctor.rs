@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lacewing_core::lower;
 use serde_json::json;
 
 use super::failure::Failure;
@@ -80,42 +81,25 @@ fn emulator() -> Finding {
 }
 
 fn ptxas() -> Finding {
-    let found = find_ptxas();
-    Finding {
-        name: "ptxas",
-        found: found.is_some(),
-        needed: false,
-        detail: match &found {
-            Some(path) => format!("{} ({})", path.display(), version(path, "release")),
-            None => "not named by LACEWING_PTXAS, not in .lacewing/ptxas/bin, not on PATH".to_owned(),
-        },
-        hint: "makes `--emit cubin`; `cargo xtask setup` fetches it into the project",
-    }
-}
-
-/// In the order in which the compiler looks for it.
-fn find_ptxas() -> Option<PathBuf> {
-    if let Some(named) = env::var_os("LACEWING_PTXAS") {
-        return Some(PathBuf::from(named)).filter(|path| path.is_file());
-    }
-    let here = env::current_dir().ok()?;
-    let fetched = here.ancestors().map(|folder| folder.join(".lacewing/ptxas/bin/ptxas"));
-    fetched.into_iter().find(|path| path.is_file()).or_else(|| on_path("ptxas"))
+    tool("ptxas", lower::find_ptxas(None), "release", "makes `--emit cubin`; `cargo xtask setup` fetches it")
 }
 
 fn lld() -> Finding {
-    let llvm = option_env!("MLIR_SYS_220_PREFIX").map(|prefix| Path::new(prefix).join("bin/ld.lld"));
-    let found = llvm.filter(|path| path.is_file()).or_else(|| ["ld.lld-22", "ld.lld"].into_iter().find_map(on_path));
-    Finding {
-        name: "ld.lld",
-        found: found.is_some(),
-        needed: false,
-        detail: match &found {
-            Some(path) => format!("{} ({})", path.display(), version(path, "LLD")),
-            None => "not in LLVM's folder, not on PATH".to_owned(),
-        },
-        hint: "makes `--emit hsaco`; it comes with the package lld-22",
-    }
+    tool("ld.lld", lower::find_lld(None), "LLD", "makes `--emit hsaco`; it comes with the package lld-22")
+}
+
+/// A program that the compiler looks for; `word` is in the line of `--version` that counts.
+fn tool(name: &'static str, found: Result<PathBuf, lacewing_core::Error>, word: &str, hint: &'static str) -> Finding {
+    // An environment variable may name a file that is not there.
+    let (found, detail) = match found {
+        Ok(path) if path.is_file() => (true, format!("{} ({})", path.display(), version(&path, word))),
+        Ok(path) => (false, format!("{} is no file", path.display())),
+        Err(error) => {
+            let looked = error.diagnostics.iter().flat_map(|d| d.notes.iter());
+            (false, looked.map(String::as_str).collect::<Vec<_>>().join("; "))
+        }
+    };
+    Finding { name, found, needed: false, detail, hint }
 }
 
 fn cuda_driver() -> Finding {
@@ -168,11 +152,6 @@ fn amd_gpus() -> Finding {
         detail: if names.is_empty() { "none".to_owned() } else { names.join(", ") },
         hint: "none is needed: the emulator runs every kernel",
     }
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 /// The line of `--version` that has this word in it.
