@@ -35,10 +35,13 @@ pub struct KernelEntry {
     pub parameters: &'static [Parameter],
     /// Builds the kernel for parameter values. Values that do not go together are refused with
     /// [`Error::Setting`].
-    pub build: fn(&Settings, Target) -> Result<Box<dyn AnyKernel>, Error>,
+    pub build: Build,
     /// How to run it on tensors from a file, if it can be.
     pub runner: Option<&'static dyn Runner>,
 }
+
+/// Makes a kernel from the values of its compile-time parameters, for a target.
+pub type Build = fn(&Settings, Target) -> Result<Box<dyn AnyKernel>, Error>;
 
 impl fmt::Debug for KernelEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

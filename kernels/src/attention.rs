@@ -19,9 +19,8 @@ use crate::reference::{
 /// The kernel's entry has a parameter `causal`, and may have `head_dim` and `dtype` (`f16`, `bf16`), which
 /// are then taken from the inputs, and `scale` (0 stands for 1/sqrt(D)).
 pub struct AttentionRunner {
-    /// Launches the kernel on checked inputs; gives O `[B, Hq, Sq, D]` and LSE `[B, Hq, Sq]`, in any
-    /// floating-point type.
-    pub forward: fn(&Device, &Settings, &AttentionInputs) -> Result<(HostTensor, HostTensor), Error>,
+    /// Launches the kernel on checked inputs.
+    pub forward: fn(&Device, &Settings, &AttentionInputs) -> Result<AttentionOutputs, Error>,
 }
 
 /// Checked inputs of an attention kernel.
@@ -41,6 +40,15 @@ pub struct AttentionInputs {
     pub causal: bool,
     /// What scores are multiplied with.
     pub scale: f32,
+}
+
+/// What an attention kernel gives, in any floating-point type.
+#[derive(Debug, Clone)]
+pub struct AttentionOutputs {
+    /// The output `[B, Hq, Sq, D]`.
+    pub o: HostTensor,
+    /// Natural logarithm of the sum of exponentials `[B, Hq, Sq]`.
+    pub lse: HostTensor,
 }
 
 const FLOATS: &[ScalarType] = &[ScalarType::F16, ScalarType::Bf16, ScalarType::F32];
@@ -190,7 +198,7 @@ impl Runner for AttentionRunner {
     }
 
     fn run(&self, device: &Device, settings: &Settings, inputs: &Tensors) -> Result<Tensors, Error> {
-        let (o, lse) = (self.forward)(device, settings, &AttentionInputs::new(settings, inputs)?)?;
+        let AttentionOutputs { o, lse } = (self.forward)(device, settings, &AttentionInputs::new(settings, inputs)?)?;
         let mut outputs = Tensors::new();
         outputs.insert("o".to_owned(), o.to_float(ScalarType::F32)?);
         outputs.insert("lse".to_owned(), lse.to_float(ScalarType::F32)?);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lacewing::cli::{Io, files, run};
 use lacewing::core::{ScalarType, Target};
-use lacewing::kernels::attention::{AttentionInputs, AttentionRunner};
+use lacewing::kernels::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use lacewing::kernels::reference::{Attention, Precision, attention, attention_low};
 use lacewing::runtime::host::Random;
 use lacewing::runtime::registry::{KernelEntry, Parameter, Settings};
@@ -29,7 +29,7 @@ static HOST_ATTENTION: KernelEntry = KernelEntry {
     runner: Some(&RUNNER),
 };
 
-fn on_host(_device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Result<(HostTensor, HostTensor), Error> {
+fn on_host(_device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
     let numbers = |tensor: &HostTensor| -> Result<Vec<f32>, Error> {
         Ok(tensor.to_f64()?.into_iter().map(|x| x as f32).collect())
     };
@@ -55,7 +55,8 @@ fn on_host(_device: &Device, settings: &Settings, inputs: &AttentionInputs) -> R
         *first += 0.5;
     }
     let o = HostTensor::from_f64(inputs.q.scalar(), &inputs.shape.q(), &output.o)?;
-    Ok((o, HostTensor::from_f64(ScalarType::F32, &inputs.shape.lse(), &output.lse)?))
+    let lse = HostTensor::from_f64(ScalarType::F32, &inputs.shape.lse(), &output.lse)?;
+    Ok(AttentionOutputs { o, lse })
 }
 
 struct Outcome {
