@@ -1,1 +1,5 @@
-//! (soon)
+//! soon
+#![allow(dead_code, reason = "wip")]
+mod fp8;
+mod math;
+mod numeric;
