@@ -3,12 +3,19 @@
 //! The traced module describes itself: everything here is read back from the attributes of its
 //! `gpu.func`, so that a module parsed from text is as good as one just traced.
 
-use melior::ir::AttributeLike;
-use melior::ir::attribute::{DenseI32ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute};
-use melior::ir::operation::{OperationLike, OperationRef, WalkOrder, WalkResult};
+use std::panic::AssertUnwindSafe;
 
-use crate::mlir::{IrModule, array_elements};
-use crate::{Diagnostic, Error, ScalarType, Target};
+use melior::ir::attribute::{
+    DenseI32ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+};
+use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, OperationRef, WalkOrder, WalkResult};
+use melior::ir::r#type::FunctionType;
+use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Identifier, Module, Region, RegionLike};
+
+use crate::mlir::{self, IrModule, array_elements};
+use crate::rt::{EndlessRecursion, Kernel, KernelParams, ParamBuilder, ParamValues};
+use crate::trace::{self, Loc, Trace};
+use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
 
 /// Resource attributes of `#[kernel(..)]`. `None` leaves the choice to the compiler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -190,6 +197,159 @@ fn dims(operation: &OperationRef<'_, '_>, name: &str) -> Option<[u32; 3]> {
         *dim = u32::try_from(attribute.element(index).ok()?).ok()?;
     }
     Some(dims)
+}
+
+/// Traces a kernel for a chip.
+///
+/// # Errors
+/// What is wrong with the kernel, at the user's lines: misuse of the language, resources that the chip
+/// lacks, or what MLIR's verifier finds.
+pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Error> {
+    let loc = kernel.location();
+    let attributes = kernel.attributes();
+    let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        trace::run(target, || {
+            let mut builder = ParamBuilder::default();
+            K::Params::declare(K::param_names(), &mut builder);
+            let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty).collect();
+            let values = trace::with(|t| t.open_region(&types, loc)).unwrap_or_default();
+            let params = K::Params::take(&mut ParamValues::new(values, loc));
+            kernel.trace(params);
+            builder
+        })
+    }));
+    let (mut trace, builder) = match traced {
+        Ok(result) => result?,
+        Err(payload) if payload.is::<EndlessRecursion>() => {
+            return Err(Diagnostic::error(format!(
+                "kernel `{}`: a `#[device] fn` calls itself without end",
+                kernel.name()
+            ))
+            .at(SourceLocation::from_caller(loc))
+            .help("recursion must end by a compile-time condition: `if const_expr(depth > 0)`")
+            .into());
+        }
+        // The user's own host code panicked: not ours to swallow.
+        Err(payload) => std::panic::resume_unwind(payload),
+    };
+    check_resources(kernel.name(), &attributes, target, &mut trace, loc);
+    let diagnostics = trace.take_diagnostics();
+    if diagnostics.iter().any(|d| d.severity == crate::Severity::Error) {
+        return Err(diagnostics.into());
+    }
+    let module = build_module(kernel.name(), &attributes, target, &mut trace, &builder, loc)?;
+    module.verify()?;
+    Traced::from_module(module)
+}
+
+/// Refuses what the chip can never run (F8).
+fn check_resources(name: &str, attributes: &KernelAttributes, target: Target, trace: &mut Trace, loc: Loc) {
+    let here = || Some(SourceLocation::from_caller(loc));
+    let [x, y, z] = attributes.block;
+    let threads = attributes.threads();
+    let limits = target.max_block_dims();
+    if attributes.block.contains(&0) {
+        trace.error(Diagnostic::error(format!("kernel `{name}`: the block {x} x {y} x {z} has no threads")).at(here()));
+    } else if threads > u64::from(target.max_block_threads()) {
+        let message = format!(
+            "kernel `{name}`: a block of {threads} threads ({x} x {y} x {z}); {target} allows {}",
+            target.max_block_threads()
+        );
+        trace.error(Diagnostic::error(message).at(here()).help("make the block smaller and loop over the rest"));
+    } else if attributes.block.iter().zip(limits).any(|(&n, limit)| n > limit) {
+        let [lx, ly, lz] = limits;
+        let message =
+            format!("kernel `{name}`: a block of {x} x {y} x {z}; {target} allows {lx} x {ly} x {lz} at most");
+        trace.error(Diagnostic::error(message).at(here()));
+    }
+    let (shared, limit) = (trace.shared.bytes, u64::from(target.max_shared_bytes()));
+    if shared > limit {
+        let message = format!("kernel `{name}`: {shared} bytes of shared memory; {target} has {limit} a block");
+        trace.error(Diagnostic::error(message).at(here()).help("use smaller tiles or fewer stages"));
+    }
+    if attributes.waves_per_eu.is_some() && !target.is_amd() {
+        let message = format!("kernel `{name}`: `waves_per_eu` is a wish for AMD chips; {target} cannot honour it");
+        trace.error(Diagnostic::error(message).at(here()).help("on NVIDIA use `min_blocks`"));
+    }
+    for (wish, given) in [("min_blocks", attributes.min_blocks.is_some()), ("max_regs", attributes.max_regs.is_some())]
+    {
+        if given && !target.is_nvidia() {
+            let message = format!("kernel `{name}`: `{wish}` is a wish for NVIDIA chips; {target} cannot honour it");
+            trace.error(Diagnostic::error(message).at(here()).help("on AMD use `waves_per_eu`"));
+        }
+    }
+    if attributes.cluster.is_some() && !(target.is_nvidia() && target.generation() >= 90) {
+        let message = format!("kernel `{name}`: {target} has no clusters");
+        trace.error(Diagnostic::error(message).at(here()).help("clusters need sm_90a or later"));
+    }
+}
+
+/// Puts the traced body into `module { gpu.module { gpu.func } }`.
+fn build_module(
+    name: &str,
+    attributes: &KernelAttributes,
+    target: Target,
+    trace: &mut Trace,
+    builder: &ParamBuilder,
+    loc: Loc,
+) -> Result<IrModule, Error> {
+    trace.emit("gpu.return", &[], &[], &[], loc);
+    let context = trace.context();
+    let location = trace.location(loc);
+    let body = trace.close_region().ok_or_else(|| mlir::internal("the body of a kernel was lost", vec![]))?;
+    let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty.mlir(context)).collect();
+    let argument_attributes: Vec<_> = builder.arguments.iter().map(|a| a.attributes.as_str()).collect();
+    let [x, y, z] = attributes.block;
+    let mut texts = vec![
+        ("sym_name", format!("\"{name}\"")),
+        ("gpu.kernel", "unit".to_owned()),
+        ("arg_attrs", format!("[{}]", argument_attributes.join(", "))),
+        ("known_block_size", format!("array<i32: {x}, {y}, {z}>")),
+        ("lw.target", format!("\"{target}\"")),
+        ("lw.shared_bytes", format!("{} : i64", trace.shared.bytes)),
+    ];
+    for (key, value) in [
+        ("lw.min_blocks", attributes.min_blocks),
+        ("lw.max_regs", attributes.max_regs),
+        ("lw.waves_per_eu", attributes.waves_per_eu),
+    ] {
+        texts.extend(value.map(|value| (key, format!("{value} : i32"))));
+    }
+    if let Some([x, y, z]) = attributes.cluster {
+        texts.push(("lw.cluster", format!("array<i32: {x}, {y}, {z}>")));
+    }
+    let malformed = || mlir::internal("an attribute of the kernel does not parse", vec![]);
+    let mut named = vec![(
+        Identifier::new(context, "function_type"),
+        TypeAttribute::new(FunctionType::new(context, &types, &[]).into()).into(),
+    )];
+    for (key, text) in &texts {
+        let attribute = Attribute::parse(context, text).ok_or_else(malformed)?;
+        named.push((Identifier::new(context, key), attribute));
+    }
+    let region = Region::new();
+    region.append_block(body.block);
+    let failed = |_| mlir::internal("the kernel's function cannot be built", vec![]);
+    let function = OperationBuilder::new("gpu.func", location)
+        .add_attributes(&named)
+        .add_regions([region])
+        .build()
+        .map_err(failed)?;
+    let gpu_region = Region::new();
+    gpu_region.append_block(Block::new(&[])).append_operation(function);
+    let gpu_module = OperationBuilder::new("gpu.module", location)
+        .add_attributes(&[(
+            Identifier::new(context, "sym_name"),
+            Attribute::parse(context, &format!("\"{name}\"")).ok_or_else(malformed)?,
+        )])
+        .add_regions([gpu_region])
+        .build()
+        .map_err(failed)?;
+    let mut module = Module::new(location);
+    module.body().append_operation(gpu_module);
+    let unit = Attribute::unit(context);
+    module.as_operation_mut().set_attribute("gpu.container_module", unit);
+    Ok(IrModule::from_module(trace.shared_context(), module))
 }
 
 #[cfg(test)]

@@ -21,6 +21,6 @@ pub mod trace;
 pub mod types;
 
 pub use error::{Diagnostic, Error, Severity, SourceLocation};
-pub use kernel::{KernelAttributes, KernelMeta, ParamDesc, ParamKind, Traced};
+pub use kernel::{KernelAttributes, KernelMeta, ParamDesc, ParamKind, Traced, trace_kernel};
 pub use target::{Target, Vendor};
 pub use types::ScalarType;

@@ -1,0 +1,615 @@
+//! Run-time control flow, built in place.
+//!
+//! Each construct is a `begin` and an `end` around ordinary code. Between them the carried variables
+//! hold block arguments or branch-local values; `end` makes the op and leaves its results in them.
+
+use std::panic::Location;
+
+use melior::ir::operation::OperationLike;
+use melior::ir::{Block, BlockLike, Region, RegionLike};
+
+use super::state::{Carried, Poison, Slot, Snapshot, check_host, flatten, read_all, types, write, write_all};
+use super::{RtCond, constant_bool};
+use crate::mlir;
+use crate::trace::{self, Attr, ClosedRegion, Constant, IrType, Loc, RawValue, Trace};
+use crate::types::{Bool, Scalar};
+use crate::{Diagnostic, ScalarType, SourceLocation};
+
+fn region_of(closed: Option<ClosedRegion>) -> Region<'static> {
+    let region = Region::new();
+    if let Some(closed) = closed {
+        region.append_block(closed.block);
+    }
+    region
+}
+
+fn yield_values(trace: &mut Trace, values: &[RawValue], loc: Loc) {
+    trace.emit("scf.yield", values, &[], &[], loc);
+}
+
+/// An open `if`.
+pub struct If {
+    condition: RawValue,
+    loc: Loc,
+    base: Vec<Snapshot>,
+    then: Vec<Snapshot>,
+    /// The taken arm, whose yield is known only when both arms are.
+    then_region: Option<ClosedRegion>,
+}
+
+/// Begins the taken arm of a run-time `if`.
+#[track_caller]
+pub fn if_begin<C: RtCond>(condition: C, slots: &mut [Slot<'_>]) -> If {
+    begin_if(condition.condition().raw(), read_all(slots), Location::caller())
+}
+
+fn begin_if(condition: RawValue, base: Vec<Snapshot>, loc: Loc) -> If {
+    trace::with(|t| t.open_region(&[], loc));
+    If { condition, loc, base, then: Vec::new(), then_region: None }
+}
+
+/// Ends the taken arm and begins the other: the variables are as before the `if`.
+pub fn if_else(open: &mut If, slots: &mut [Slot<'_>]) {
+    open.then = read_all(slots);
+    check_host(slots, &open.base, &open.then, "a run-time branch", open.loc);
+    let base = flatten(&open.base);
+    write_all(slots, &open.base, &base);
+    open.then_region = trace::with(Trace::close_region).flatten();
+    trace::with(|t| t.open_region(&[], open.loc));
+}
+
+/// What the arms of a run-time `if` may give.
+#[diagnostic::on_unimplemented(
+    message = "the arms of a run-time `if` give `{Self}`, a host value",
+    label = "`{Self}` is a host value",
+    note = "wrap it in a kernel value (`I32::from(..)`, `F32::from(..)`), or decide at compile time with `if const_expr(..)`"
+)]
+pub trait Joined: super::State {}
+#[diagnostic::do_not_recommend]
+impl<T: Carried> Joined for T {}
+
+/// Ends a run-time `if`: the variables and the result are what the taken arm made them.
+pub fn if_end<V: Joined>(mut open: If, slots: &mut [Slot<'_>], values: [V; 2]) -> V {
+    let [mut value, mut other] = values;
+    let (then_value, else_value) = (Snapshot::of(&mut value), Snapshot::of(&mut other));
+    if !then_value.same_host(&else_value) {
+        trace::error(open.loc, Diagnostic::error("the arms of this `if` give values whose host parts differ"));
+    }
+    let otherwise = read_all(slots);
+    check_host(slots, &open.base, &otherwise, "a run-time branch", open.loc);
+
+    let mut then_all = flatten(&open.then);
+    let mut else_all = flatten(&otherwise);
+    let value_at = then_all.len();
+    then_all.extend(&then_value.values);
+    else_all.extend(&else_value.values);
+    let merged = end_if(&mut open, then_all, else_all);
+    let (states, result) = merged.split_at(value_at.min(merged.len()));
+    write_all(slots, &open.base, states);
+    write(&mut value, result);
+    value
+}
+
+/// Builds the `scf.if` and returns one value for each pair.
+fn end_if(open: &mut If, then_all: Vec<RawValue>, else_all: Vec<RawValue>) -> Vec<RawValue> {
+    let loc = open.loc;
+    let merged = trace::with(|t| {
+        let differing: Vec<usize> =
+            (0..then_all.len().min(else_all.len())).filter(|&i| then_all[i] != else_all[i]).collect();
+        let pick = |from: &[RawValue]| differing.iter().map(|&i| from[i]).collect::<Vec<_>>();
+        let (then_yield, else_yield) = (pick(&then_all), pick(&else_all));
+        let result_types: Vec<_> = then_yield.iter().map(|v| t.type_of(*v).unwrap_or(IrType::BOOL)).collect();
+
+        yield_values(t, &else_yield, loc);
+        let else_region = t.close_region();
+        if let Some(region) = open.then_region.take() {
+            t.reopen_region(region);
+            yield_values(t, &then_yield, loc);
+        }
+        let then_region = t.close_region();
+        let else_is_empty = differing.is_empty() && only_yields(&else_region);
+        if else_is_empty && only_yields(&then_region) {
+            // Neither arm does anything.
+            return then_all.clone();
+        }
+        let regions = vec![region_of(then_region), region_of(else_region.filter(|_| !else_is_empty))];
+        let results = t.emit_with_regions("scf.if", &[open.condition], &result_types, &[], regions, loc);
+        let mut merged = then_all.clone();
+        for (result, &index) in results.iter().zip(&differing) {
+            merged[index] = *result;
+        }
+        merged
+    });
+    merged.unwrap_or_default()
+}
+
+fn only_yields(region: &Option<ClosedRegion>) -> bool {
+    let first = region.as_ref().and_then(|region| region.block.first_operation());
+    first.is_none_or(|first| first.next_in_block().is_none())
+}
+
+/// The code after a statement that may have left the block early.
+pub enum Guard {
+    /// No path left: traced as it stands.
+    Open,
+    /// Some paths left: inside an `if`.
+    If(If),
+}
+
+/// Begins what follows a statement that may set one of `flags`; `None` where a flag is certainly set.
+#[track_caller]
+pub fn guard(flags: &[Bool], slots: &mut [Slot<'_>]) -> Option<Guard> {
+    let loc = Location::caller();
+    let mut open: Option<Bool> = None;
+    for flag in flags {
+        match trace::with(|t| t.known(flag.raw())).flatten() {
+            Some(0) => {}
+            Some(_) => return None,
+            None => {
+                open = Some(match open {
+                    None => *flag,
+                    Some(before) => {
+                        Bool::from_raw(trace::emit1("arith.ori", &[before.raw(), flag.raw()], IrType::BOOL, &[], loc))
+                    }
+                })
+            }
+        }
+    }
+    let Some(left) = open else { return Some(Guard::Open) };
+    let stayed = not(left, loc);
+    Some(Guard::If(begin_if(stayed.raw(), read_all(slots), loc)))
+}
+
+/// Ends what [`guard`] began.
+pub fn guard_end<V: Poison>(guard: Guard, slots: &mut [Slot<'_>], value: V) -> V {
+    match guard {
+        Guard::Open => value,
+        Guard::If(mut open) => {
+            if_else(&mut open, slots);
+            let nothing = V::poison();
+            if_end(open, slots, [value, nothing])
+        }
+    }
+}
+
+/// Joins an early return with the function's tail.
+#[track_caller]
+pub fn ret_join<V: Poison>(returned: Bool, early: V, tail: V) -> V {
+    match trace::with(|t| t.known(returned.raw())).flatten() {
+        Some(0) => return tail,
+        Some(_) => return early,
+        None => {}
+    }
+    let mut open = begin_if(returned.raw(), Vec::new(), Location::caller());
+    if_else(&mut open, &mut []);
+    if_end(open, &mut [], [early, tail])
+}
+
+pub(super) fn not(value: Bool, loc: Loc) -> Bool {
+    match trace::with(|t| t.known(value.raw())).flatten() {
+        Some(known) => constant_bool(known == 0, loc),
+        None => {
+            let one = constant_bool(true, loc);
+            Bool::from_raw(trace::emit1("arith.xori", &[value.raw(), one.raw()], IrType::BOOL, &[], loc))
+        }
+    }
+}
+
+pub(super) fn any(flags: &[Bool], loc: Loc) -> Bool {
+    let mut all: Option<Bool> = None;
+    for flag in flags {
+        match trace::with(|t| t.known(flag.raw())).flatten() {
+            Some(0) => continue,
+            Some(_) => return *flag,
+            None => {}
+        }
+        all = Some(match all {
+            None => *flag,
+            Some(before) => {
+                Bool::from_raw(trace::emit1("arith.ori", &[before.raw(), flag.raw()], IrType::BOOL, &[], loc))
+            }
+        });
+    }
+    all.unwrap_or_else(|| constant_bool(false, loc))
+}
+
+/// Bounds of a run-time loop over integers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) ty: ScalarType,
+    pub(super) lo: RawValue,
+    pub(super) hi: RawValue,
+    pub(super) step: RawValue,
+    pub(super) unroll: Option<u32>,
+    pub(super) pipeline: Option<u32>,
+}
+
+impl Bounds {
+    fn known(&self, value: RawValue) -> Option<i64> {
+        trace::with(|t| t.known(value)).flatten()
+    }
+
+    /// Refuses a step that is known not to be positive.
+    fn check(&self, loc: Loc) {
+        if let Some(step) = self.known(self.step)
+            && step <= 0
+        {
+            let what = if step == 0 { "the step of this loop is zero" } else { "the step of this loop is negative" };
+            trace::error(
+                loc,
+                Diagnostic::error(what)
+                    .label("this loop cannot end")
+                    .help("steps are positive, as in Rust's `step_by`; to count down, compute `hi - 1 - i`"),
+            );
+        }
+    }
+
+    /// Whether `iv + step` can pass the largest value of the type.
+    fn may_overflow(&self) -> bool {
+        if self.known(self.step) == Some(1) {
+            return false;
+        }
+        let max = if self.ty == ScalarType::I32 { i64::from(i32::MAX) } else { i64::MAX };
+        match (self.known(self.hi), self.known(self.step)) {
+            (Some(hi), Some(step)) => hi.checked_add(step).is_none_or(|last| last > max),
+            _ => true,
+        }
+    }
+}
+
+/// An open run-time `for`.
+pub struct For<I> {
+    core: Loop,
+    bounds: Bounds,
+    iv: I,
+    entered: bool,
+}
+
+struct Loop {
+    loc: Loc,
+    init: Vec<Snapshot>,
+    arguments: Vec<RawValue>,
+    shape: LoopShape,
+}
+
+/// How the loop counts.
+#[derive(Clone, Copy, Debug)]
+enum LoopShape {
+    /// `scf.for` over the user's own variable.
+    Direct,
+    /// `scf.for` in 64 bits: the user's variable could overflow on the way past the end.
+    Wide { lo: RawValue, hi: RawValue, step: RawValue },
+    /// `scf.while`: the body can leave early.
+    Leaving { lo: RawValue, hi: RawValue, step: RawValue, counter: RawValue },
+}
+
+/// Begins a run-time `for`. `exits` is the number of ways in which the body leaves it early.
+#[track_caller]
+pub fn for_begin<R: super::RtRange>(range: R, slots: &mut [Slot<'_>], exits: usize) -> For<R::Index> {
+    let loc = Location::caller();
+    let bounds = range.bounds();
+    bounds.check(loc);
+    let init = read_all(slots);
+    let initial = flatten(&init);
+    let carried = types(&initial);
+
+    // Loops that leave early, and those whose variable could overflow, count in 64 bits.
+    let widen = |value: RawValue| {
+        if bounds.ty == ScalarType::I64 {
+            return value;
+        }
+        match trace::with(|t| t.known(value)).flatten() {
+            Some(known) => trace::constant(ScalarType::I64, Constant::Int(known), loc),
+            None => trace::emit1("arith.extsi", &[value], IrType::I64, &[], loc),
+        }
+    };
+    let wide = || (widen(bounds.lo), widen(bounds.hi), widen(bounds.step));
+    let (shape, arguments, iv) = if exits > 0 {
+        let (lo, hi, step) = wide();
+        let arguments = open_for(IrType::I64, &carried, loc);
+        let counter = arguments[0];
+        let iv = narrow(counter, bounds.ty, loc);
+        (LoopShape::Leaving { lo, hi, step, counter }, arguments[1..].to_vec(), iv)
+    } else if bounds.may_overflow() {
+        let (lo, hi, step) = wide();
+        let arguments = open_for(IrType::I64, &carried, loc);
+        let iv = narrow(arguments[0], bounds.ty, loc);
+        (LoopShape::Wide { lo, hi, step }, arguments[1..].to_vec(), iv)
+    } else {
+        let arguments = open_for(IrType::Scalar(bounds.ty), &carried, loc);
+        (LoopShape::Direct, arguments[1..].to_vec(), arguments[0])
+    };
+    write_all(slots, &init, &arguments);
+    For { core: Loop { loc, init, arguments, shape }, bounds, iv: R::index(iv), entered: false }
+}
+
+fn open_for(index: IrType, carried: &[IrType], loc: Loc) -> Vec<RawValue> {
+    let mut arguments = vec![index];
+    arguments.extend(carried);
+    trace::with(|t| t.open_region(&arguments, loc)).unwrap_or_else(|| vec![RawValue::DEAD; arguments.len()])
+}
+
+fn narrow(counter: RawValue, ty: ScalarType, loc: Loc) -> RawValue {
+    if ty == ScalarType::I64 {
+        return counter;
+    }
+    trace::emit1("arith.trunci", &[counter], IrType::Scalar(ty), &[], loc)
+}
+
+impl<I: Copy> For<I> {
+    /// True once: rustc sees a loop, and reports moves and uninitialised variables as in one.
+    pub fn enter(&mut self) -> bool {
+        !std::mem::replace(&mut self.entered, true)
+    }
+
+    /// The loop variable.
+    pub fn iv(&self) -> I {
+        self.iv
+    }
+}
+
+/// Ends a run-time `for`. `exits` says, after the body, whether it left.
+#[track_caller]
+pub fn for_end<I>(open: For<I>, exits: &[Bool], slots: &mut [Slot<'_>]) {
+    let For { core, bounds, .. } = open;
+    let loc = core.loc;
+    let last = read_all(slots);
+    if !check_host(slots, &core.init, &last, "a run-time loop", loc) {
+        trace::with(Trace::close_region);
+        return;
+    }
+    let (initial, yielded) = (flatten(&core.init), flatten(&last));
+    let results = match core.shape {
+        LoopShape::Direct => end_for(&core, &bounds, [bounds.lo, bounds.hi, bounds.step], &initial, &yielded),
+        LoopShape::Wide { lo, hi, step } => end_for(&core, &bounds, [lo, hi, step], &initial, &yielded),
+        LoopShape::Leaving { lo, hi, step, counter } => {
+            end_leaving(&core, [lo, hi, step], counter, any(exits, loc), &initial, &yielded)
+        }
+    };
+    write_all(slots, &core.init, &results);
+}
+
+/// Builds an `scf.for`, leaving out what the body does not change.
+fn end_for(
+    core: &Loop,
+    bounds: &Bounds,
+    range: [RawValue; 3],
+    initial: &[RawValue],
+    yielded: &[RawValue],
+) -> Vec<RawValue> {
+    let loc = core.loc;
+    trace::with(|t| {
+        let kept: Vec<usize> = (0..initial.len()).filter(|&i| yielded[i] != core.arguments[i]).collect();
+        let values: Vec<_> = kept.iter().map(|&i| yielded[i]).collect();
+        yield_values(t, &values, loc);
+        let body = t.close_region();
+        if let Some(body) = &body {
+            drop_arguments(t, &body.block, 1, &core.arguments, initial, &kept, loc);
+        }
+        let mut operands = range.to_vec();
+        operands.extend(kept.iter().map(|&i| initial[i]));
+        let result_types: Vec<_> = kept.iter().map(|&i| t.type_of(initial[i]).unwrap_or(IrType::BOOL)).collect();
+        let mut attributes = Vec::new();
+        if let Some(factor) = bounds.unroll {
+            attributes.push(("lw.unroll", Attr::Int(i64::from(factor))));
+        }
+        if let Some(stages) = bounds.pipeline {
+            attributes.push(("lw.pipeline", Attr::Int(i64::from(stages))));
+        }
+        let results = t.emit_with_regions("scf.for", &operands, &result_types, &attributes, vec![region_of(body)], loc);
+        let mut all = initial.to_vec();
+        for (result, &index) in results.iter().zip(&kept) {
+            all[index] = *result;
+        }
+        all
+    })
+    .unwrap_or_default()
+}
+
+/// Builds the `scf.while` of a `for` that can leave early: it goes on while the counter is below the
+/// end and the body has not left.
+fn end_leaving(
+    core: &Loop,
+    [lo, hi, step]: [RawValue; 3],
+    counter: RawValue,
+    left: Bool,
+    initial: &[RawValue],
+    yielded: &[RawValue],
+) -> Vec<RawValue> {
+    let loc = core.loc;
+    trace::with(|t| {
+        let kept: Vec<usize> = (0..initial.len()).filter(|&i| yielded[i] != core.arguments[i]).collect();
+        let carried: Vec<_> = kept.iter().map(|&i| t.type_of(initial[i]).unwrap_or(IrType::BOOL)).collect();
+        let mut values = t.emit("arith.addi", &[counter, step], &[IrType::I64], &[], loc);
+        values.push(left.raw());
+        values.extend(kept.iter().map(|&i| yielded[i]));
+        yield_values(t, &values, loc);
+        let after = t.close_region();
+        if let Some(after) = &after {
+            drop_arguments(t, &after.block, 1, &core.arguments, initial, &kept, loc);
+        }
+
+        let mut argument_types = vec![IrType::I64, IrType::BOOL];
+        argument_types.extend(&carried);
+        let arguments = t.open_region(&argument_types, loc);
+        let less = [("predicate", Attr::Int(2))];
+        let more = t.emit("arith.cmpi", &[arguments[0], hi], &[IrType::BOOL], &less, loc);
+        let one = t.constant(ScalarType::Bool, Constant::Int(1), loc);
+        let stayed = t.emit("arith.xori", &[arguments[1], one], &[IrType::BOOL], &[], loc);
+        let mut forwarded = t.emit("arith.andi", &[more[0], stayed[0]], &[IrType::BOOL], &[], loc);
+        forwarded.push(arguments[0]);
+        forwarded.extend(&arguments[2..]);
+        t.emit("scf.condition", &forwarded, &[], &[], loc);
+        let before = t.close_region();
+
+        let mut operands = vec![lo, t.constant(ScalarType::Bool, Constant::Int(0), loc)];
+        operands.extend(kept.iter().map(|&i| initial[i]));
+        let mut result_types = vec![IrType::I64];
+        result_types.extend(&carried);
+        let regions = vec![region_of(before), region_of(after)];
+        let results = t.emit_with_regions("scf.while", &operands, &result_types, &[], regions, loc);
+        let mut all = initial.to_vec();
+        for (result, &index) in results[1..].iter().zip(&kept) {
+            all[index] = *result;
+        }
+        all
+    })
+    .unwrap_or_default()
+}
+
+/// Replaces the block arguments that are not in `kept` by their initial values and erases them.
+/// `first` is the number of arguments before the carried ones.
+fn drop_arguments(
+    t: &mut Trace,
+    block: &Block<'static>,
+    first: usize,
+    arguments: &[RawValue],
+    initial: &[RawValue],
+    kept: &[usize],
+    loc: Loc,
+) {
+    for index in (0..arguments.len()).rev() {
+        if kept.contains(&index) {
+            continue;
+        }
+        if let (Some(old), Some(new)) = (t.peek(arguments[index]), t.resolve(initial[index], loc)) {
+            mlir::replace_all_uses(old, new);
+            mlir::erase_block_argument(block, first + index);
+        }
+        t.alias(arguments[index], initial[index]);
+    }
+}
+
+/// An open run-time `while` or `loop`.
+pub struct While {
+    loc: Loc,
+    init: Vec<Snapshot>,
+    before: Vec<RawValue>,
+    condition_region: Option<ClosedRegion>,
+    condition: RawValue,
+    forwarded: Vec<RawValue>,
+    after: Vec<RawValue>,
+    entered: bool,
+}
+
+/// Begins a run-time `while` or `loop`: what follows up to [`while_cond`] is its condition.
+#[track_caller]
+pub fn while_begin(slots: &mut [Slot<'_>]) -> While {
+    let loc = Location::caller();
+    let init = read_all(slots);
+    let carried = types(&flatten(&init));
+    let before = trace::with(|t| t.open_region(&carried, loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
+    write_all(slots, &init, &before);
+    While {
+        loc,
+        init,
+        before,
+        condition_region: None,
+        condition: RawValue::DEAD,
+        forwarded: Vec::new(),
+        after: Vec::new(),
+        entered: false,
+    }
+}
+
+impl While {
+    /// True once, as [`For::enter`].
+    pub fn enter(&mut self) -> bool {
+        !std::mem::replace(&mut self.entered, true)
+    }
+}
+
+/// Ends the condition and begins the body.
+#[track_caller]
+pub fn while_cond<C: RtCond>(open: &mut While, condition: C, slots: &mut [Slot<'_>]) {
+    open.condition = condition.condition().raw();
+    let now = read_all(slots);
+    check_host(slots, &open.init, &now, "the condition of a run-time loop", open.loc);
+    open.forwarded = flatten(&now);
+    let carried = types(&open.forwarded);
+    open.condition_region = trace::with(Trace::close_region).flatten();
+    open.after =
+        trace::with(|t| t.open_region(&carried, open.loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
+    write_all(slots, &open.init, &open.after);
+}
+
+/// Ends a run-time `while` or `loop`. `exits` says, after the body, whether it left.
+#[track_caller]
+pub fn while_end(open: While, exits: &[Bool], slots: &mut [Slot<'_>]) {
+    let loc = open.loc;
+    let last = read_all(slots);
+    if !check_host(slots, &open.init, &last, "a run-time loop", loc) {
+        trace::with(Trace::close_region);
+        return;
+    }
+    let (initial, yielded) = (flatten(&open.init), flatten(&last));
+    if exits.is_empty() && trace::with(|t| t.known(open.condition)).flatten() == Some(1) {
+        trace::with(|t| {
+            t.error(
+                Diagnostic::error("this loop cannot end")
+                    .at(SourceLocation::from_caller(loc))
+                    .label("no `break` leaves it")
+                    .help("add a `break` under a run-time condition, or count with `range`"),
+            );
+        });
+    }
+    let left = (!exits.is_empty()).then(|| any(exits, loc));
+    let While { before, condition_region, condition, forwarded, after, .. } = open;
+    let results = trace::with(|t| {
+        let Some(condition_region) = condition_region else { return initial.clone() };
+        let kept: Vec<usize> =
+            (0..initial.len()).filter(|&i| forwarded[i] != before[i] || yielded[i] != after[i]).collect();
+        let pick = |from: &[RawValue]| kept.iter().map(|&i| from[i]).collect::<Vec<_>>();
+        let carried: Vec<_> = kept.iter().map(|&i| t.type_of(initial[i]).unwrap_or(IrType::BOOL)).collect();
+        let mut values: Vec<_> = left.iter().map(|left| left.raw()).collect();
+        values.extend(pick(&yielded));
+        yield_values(t, &values, loc);
+        let body = t.close_region();
+        if let Some(body) = &body {
+            drop_arguments(t, &body.block, 0, &after, &initial, &kept, loc);
+        }
+        drop_arguments(t, &condition_region.block, 0, &before, &initial, &kept, loc);
+        let mut tested = vec![condition];
+        tested.extend(pick(&forwarded));
+
+        let mut operands = Vec::new();
+        let test = if left.is_some() {
+            // After an early exit the condition is not evaluated again: it moves into an `if`.
+            operands.push(t.constant(ScalarType::Bool, Constant::Int(0), loc));
+            let mut argument_types = vec![IrType::BOOL];
+            argument_types.extend(&carried);
+            let outer = t.open_region(&argument_types, loc);
+            let one = t.constant(ScalarType::Bool, Constant::Int(1), loc);
+            let go = t.emit("arith.xori", &[outer[0], one], &[IrType::BOOL], &[], loc);
+            t.open_region(&[], loc);
+            let mut skipped = vec![t.constant(ScalarType::Bool, Constant::Int(0), loc)];
+            skipped.extend(&outer[1..]);
+            yield_values(t, &skipped, loc);
+            let skip = t.close_region();
+            drop_arguments(t, &condition_region.block, 0, &pick(&before), &outer[1..], &[], loc);
+            t.reopen_region(condition_region);
+            yield_values(t, &tested, loc);
+            let test = t.close_region();
+            let mut result_types = vec![IrType::BOOL];
+            result_types.extend(&carried);
+            let regions = vec![region_of(test), region_of(skip)];
+            let tested = t.emit_with_regions("scf.if", &[go[0]], &result_types, &[], regions, loc);
+            t.emit("scf.condition", &tested, &[], &[], loc);
+            t.close_region()
+        } else {
+            t.reopen_region(condition_region);
+            t.emit("scf.condition", &tested, &[], &[], loc);
+            t.close_region()
+        };
+        operands.extend(pick(&initial));
+        let regions = vec![region_of(test), region_of(body)];
+        let results = t.emit_with_regions("scf.while", &operands, &carried, &[], regions, loc);
+        let mut all = initial.clone();
+        for (result, &index) in results.iter().zip(&kept) {
+            all[index] = *result;
+        }
+        all
+    })
+    .unwrap_or_default();
+    write_all(slots, &open.init, &results);
+}

@@ -1,0 +1,219 @@
+//! Arithmetic on traced values: which op a Rust operator becomes, by element type.
+
+use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
+use crate::{Diagnostic, ScalarType};
+
+/// A binary operator or method of two operands of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
+    /// Integers: the larger. Floats: NaN if either is NaN.
+    Max,
+    Min,
+    /// Floats: the other operand if one is NaN.
+    MaxNum,
+    MinNum,
+}
+
+impl Binary {
+    /// The op; `None` where the language has no such operator for the type (the types refuse it first).
+    fn op(self, ty: ScalarType) -> Option<&'static str> {
+        let by_sign = |signed, unsigned| if ty.is_unsigned() { unsigned } else { signed };
+        Some(if ty.is_float() {
+            match self {
+                Self::Add => "arith.addf",
+                Self::Sub => "arith.subf",
+                Self::Mul => "arith.mulf",
+                Self::Div => "arith.divf",
+                Self::Rem => "arith.remf",
+                Self::Max => "arith.maximumf",
+                Self::Min => "arith.minimumf",
+                Self::MaxNum => "arith.maxnumf",
+                Self::MinNum => "arith.minnumf",
+                Self::BitAnd | Self::BitOr | Self::BitXor | Self::Shl | Self::Shr => return None,
+            }
+        } else {
+            match self {
+                Self::Add => "arith.addi",
+                Self::Sub => "arith.subi",
+                Self::Mul => "arith.muli",
+                Self::Div => by_sign("arith.divsi", "arith.divui"),
+                Self::Rem => by_sign("arith.remsi", "arith.remui"),
+                Self::BitAnd => "arith.andi",
+                Self::BitOr => "arith.ori",
+                Self::BitXor => "arith.xori",
+                Self::Shl => "arith.shli",
+                Self::Shr => by_sign("arith.shrsi", "arith.shrui"),
+                Self::Max | Self::MaxNum => by_sign("arith.maxsi", "arith.maxui"),
+                Self::Min | Self::MinNum => by_sign("arith.minsi", "arith.minui"),
+            }
+        })
+    }
+}
+
+/// Emits `a op b`; scalars or vectors of `ty`.
+pub(crate) fn binary(op: Binary, ty: ScalarType, a: RawValue, b: RawValue, loc: Loc) -> RawValue {
+    let Some(name) = op.op(ty) else { return RawValue::DEAD };
+    let result = trace::with(|t| t.type_of(a)).flatten().unwrap_or(IrType::Scalar(ty));
+    let b = if matches!(op, Binary::Shl | Binary::Shr) { masked_shift(ty, b, loc) } else { b };
+    if matches!(op, Binary::Div | Binary::Rem) && ty.is_integer() && trace::with(|t| t.known(b)).flatten() == Some(0) {
+        trace::error(loc, Diagnostic::error("division by zero").label("the divisor is the constant 0"));
+    }
+    trace::emit1(name, &[a, b], result, &[], loc)
+}
+
+/// Rust's `wrapping_shl` meaning: the amount is taken modulo the width.
+fn masked_shift(ty: ScalarType, amount: RawValue, loc: Loc) -> RawValue {
+    let width = 8 * ty.bytes() as i64;
+    match trace::with(|t| (t.known(amount), t.type_of(amount))) {
+        Some((Some(known), _)) if (0..width).contains(&known) => amount,
+        Some((_, Some(IrType::Scalar(_)))) => {
+            let mask = trace::constant(ty, Constant::Int(width - 1), loc);
+            trace::emit1("arith.andi", &[amount, mask], IrType::Scalar(ty), &[], loc)
+        }
+        Some((_, Some(vector @ IrType::Vector(..)))) => {
+            let mask = trace::constant(ty, Constant::Int(width - 1), loc);
+            let mask = trace::emit1("vector.broadcast", &[mask], vector, &[], loc);
+            trace::emit1("arith.andi", &[amount, mask], vector, &[], loc)
+        }
+        _ => RawValue::DEAD,
+    }
+}
+
+/// `-a`.
+pub(crate) fn negate(ty: ScalarType, a: RawValue, loc: Loc) -> RawValue {
+    if ty.is_float() {
+        let result = trace::with(|t| t.type_of(a)).flatten().unwrap_or(IrType::Scalar(ty));
+        return trace::emit1("arith.negf", &[a], result, &[], loc);
+    }
+    let zero = trace::constant(ty, Constant::Int(0), loc);
+    trace::emit1("arith.subi", &[zero, a], IrType::Scalar(ty), &[], loc)
+}
+
+/// A comparison of two values of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cmp {
+    /// `==`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+}
+
+/// Emits a comparison. Floats compare as in Rust: with NaN all are false but `!=`.
+pub(crate) fn compare(op: Cmp, ty: ScalarType, a: RawValue, b: RawValue, loc: Loc) -> RawValue {
+    let result = trace::with(|t| t.type_of(a)).flatten().unwrap_or(IrType::Scalar(ty)).as_bool();
+    if ty.is_float() {
+        // Numbers of arith's CmpFPredicate: ordered forms, and unordered `!=`.
+        let predicate = match op {
+            Cmp::Eq => 1,
+            Cmp::Gt => 2,
+            Cmp::Ge => 3,
+            Cmp::Lt => 4,
+            Cmp::Le => 5,
+            Cmp::Ne => 13,
+        };
+        let attributes = [("predicate", Attr::Int(predicate))];
+        return trace::emit1("arith.cmpf", &[a, b], result, &attributes, loc);
+    }
+    // Numbers of arith's CmpIPredicate.
+    let unsigned = ty.is_unsigned() || ty == ScalarType::Bool;
+    let predicate = match (op, unsigned) {
+        (Cmp::Eq, _) => 0,
+        (Cmp::Ne, _) => 1,
+        (Cmp::Lt, false) => 2,
+        (Cmp::Le, false) => 3,
+        (Cmp::Gt, false) => 4,
+        (Cmp::Ge, false) => 5,
+        (Cmp::Lt, true) => 6,
+        (Cmp::Le, true) => 7,
+        (Cmp::Gt, true) => 8,
+        (Cmp::Ge, true) => 9,
+    };
+    trace::emit1("arith.cmpi", &[a, b], result, &[("predicate", Attr::Int(predicate))], loc)
+}
+
+/// How a conversion to a narrower float rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    NearestEven,
+    TowardZero,
+}
+
+/// Converts between element types, scalars or vectors, with the meaning of Rust's `as`:
+/// float to integer saturates (NaN gives 0), integers wrap, floats round to nearest even.
+pub(crate) fn cast(from: ScalarType, to: ScalarType, value: RawValue, rounding: Rounding, loc: Loc) -> RawValue {
+    use ScalarType as S;
+    let Some(source) = trace::with(|t| t.type_of(value)).flatten() else { return RawValue::DEAD };
+    let emit = |name, value, to: ScalarType| trace::emit1(name, &[value], source.with_element(to), &[], loc);
+    if from == to {
+        return value;
+    }
+    let is_fp8 = |ty| matches!(ty, S::F8E4M3 | S::F8E5M2);
+    if is_fp8(from) {
+        // Every 8-bit float is an f32.
+        let wide = emit("arith.extf", value, S::F32);
+        return cast(S::F32, to, wide, rounding, loc);
+    }
+    if is_fp8(to) {
+        if from == S::F64 {
+            let diagnostic = Diagnostic::error(format!("no conversion from `f64` to `{to}`"))
+                .label("this would round twice")
+                .help("convert to `F32` first, if that is meant");
+            trace::error(loc, diagnostic);
+            return RawValue::DEAD;
+        }
+        let wide = cast(from, S::F32, value, Rounding::NearestEven, loc);
+        return emit("lw.to_fp8", wide, to);
+    }
+    match (from.is_float(), to.is_float()) {
+        (true, true) => {
+            if from.bytes() == to.bytes() {
+                // f16 and bf16: neither holds the other.
+                let wide = emit("arith.extf", value, S::F32);
+                return cast(S::F32, to, wide, rounding, loc);
+            }
+            if from.bytes() < to.bytes() {
+                return emit("arith.extf", value, to);
+            }
+            let attributes: &[(&str, Attr)] = match rounding {
+                Rounding::NearestEven => &[],
+                // arith's RoundingMode counts to_nearest_even, downward, upward, toward_zero from 0.
+                Rounding::TowardZero => &[("roundingmode", Attr::Int32(3))],
+            };
+            trace::emit1("arith.truncf", &[value], source.with_element(to), attributes, loc)
+        }
+        (true, false) => emit(if to.is_unsigned() { "arith.fptoui" } else { "arith.fptosi" }, value, to),
+        (false, true) => {
+            let unsigned = from.is_unsigned() || from == S::Bool;
+            emit(if unsigned { "arith.uitofp" } else { "arith.sitofp" }, value, to)
+        }
+        (false, false) => {
+            let from_bits = if from == S::Bool { 1 } else { 8 * from.bytes() };
+            let to_bits = if to == S::Bool { 1 } else { 8 * to.bytes() };
+            match from_bits.cmp(&to_bits) {
+                std::cmp::Ordering::Less if from.is_unsigned() || from == S::Bool => emit("arith.extui", value, to),
+                std::cmp::Ordering::Less => emit("arith.extsi", value, to),
+                std::cmp::Ordering::Greater => emit("arith.trunci", value, to),
+                // Same width: one MLIR type, so the handle just changes its Rust type.
+                std::cmp::Ordering::Equal => value,
+            }
+        }
+    }
+}
