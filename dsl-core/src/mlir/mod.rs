@@ -1,6 +1,8 @@
 //! The shell around MLIR: contexts with the `lw` dialect, modules that own their context, captured
 //! diagnostics. All `unsafe` over the bindings that the trace needs lives here.
 
+mod object;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -13,6 +15,8 @@ use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Location, Module, O
 use melior::utility::{load_irdl_dialects, register_all_dialects, register_all_passes};
 
 use crate::{Diagnostic, Error, SourceLocation, dialect};
+
+pub(crate) use object::{gpu_object, translate_to_llvm};
 
 /// An MLIR context with every upstream dialect that a trace may use and the dialect `lw`.
 pub struct IrContext {
