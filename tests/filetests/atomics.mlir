@@ -1,10 +1,14 @@
 // Ordering and scope reach the instruction.
 // run: lower target=nvidia
 // check: atom.global.add.f32
-// check: atom.acq_rel.cta.global
+// check: fence.acq_rel.cta
+// check: atom.global.add.u32
+// check: fence.acq_rel.cta
 // check: fence.acq_rel.gpu
-// check: atom
-// check: cas.b32
+// check: atom.acquire.sys.global.cas.b32
+// check: fence.sc.gpu
+// check: atom.global.max.u64
+// check: atom.relaxed.sys.global.add.f32
 // run: lower target=amd
 // check: global_atomic_add_f32
 // check: global_atomic_cmpswap
@@ -23,5 +27,8 @@ gpu.func @k(%p: !llvm.ptr<1>, %q: !llvm.ptr<1>, %x: f32, %i: i32, %l: i64, %d: f
   %10 = "lw.atomic_rmw"(%p, %9) {kind = "exch", ordering = "relaxed", scope = "device"} : (!llvm.ptr<1>, f32) -> f32
   %11 = "lw.atomic_rmw"(%q, %3) {kind = "min", ordering = "relaxed", scope = "device"} : (!llvm.ptr<1>, i32) -> i32
   %12 = "lw.atomic_rmw"(%q, %3) {kind = "xor", ordering = "relaxed", scope = "device"} : (!llvm.ptr<1>, i32) -> i32
+  %13 = "lw.atomic_rmw"(%p, %x) {kind = "fadd", ordering = "relaxed", scope = "system"} : (!llvm.ptr<1>, f32) -> f32
+  %14 = "lw.atomic_rmw"(%q, %l) {kind = "sub", ordering = "acquire", scope = "system"} : (!llvm.ptr<1>, i64) -> i64
+  %15 = "lw.atomic_rmw"(%p, %13) {kind = "exch", ordering = "relaxed", scope = "system"} : (!llvm.ptr<1>, f32) -> f32
   gpu.return
 }

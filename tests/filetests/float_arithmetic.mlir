@@ -19,9 +19,13 @@ gpu.func @k(%p: !llvm.ptr<1>, %x: f32, %y: f32, %d: f64, %vb: vector<2xbf16>) ke
   "lw.store"(%3, %p) {align = 4 : i64} : (f32, !llvm.ptr<1>) -> ()
   %4 = arith.maximumf %vb, %vb : vector<2xbf16>
   %5 = arith.minnumf %4, %vb : vector<2xbf16>
-  "lw.store"(%5, %p) {align = 4 : i64} : (vector<2xbf16>, !llvm.ptr<1>) -> ()
+  %off1 = arith.constant 64 : i64
+  %p1 = llvm.getelementptr %p[%off1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%5, %p1) {align = 4 : i64} : (vector<2xbf16>, !llvm.ptr<1>) -> ()
   %6 = arith.minimumf %d, %d : f64
   %7 = arith.maxnumf %6, %d : f64
-  "lw.store"(%7, %p) {align = 8 : i64} : (f64, !llvm.ptr<1>) -> ()
+  %off2 = arith.constant 128 : i64
+  %p2 = llvm.getelementptr %p[%off2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%7, %p2) {align = 8 : i64} : (f64, !llvm.ptr<1>) -> ()
   gpu.return
 }

@@ -21,7 +21,9 @@ gpu.func @k(%p: !llvm.ptr<1>, %h: f16, %b: bf16, %vh: vector<4xf16>, %vb: vector
   %b6 = arith.maxnumf %b5, %b : bf16
   %bc = arith.cmpf une, %b6, %b : bf16
   %b7 = arith.select %bc, %b6, %b : bf16
-  "lw.store"(%b7, %p) {align = 2 : i64} : (bf16, !llvm.ptr<1>) -> ()
+  %off1 = arith.constant 64 : i64
+  %p1 = llvm.getelementptr %p[%off1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%b7, %p1) {align = 2 : i64} : (bf16, !llvm.ptr<1>) -> ()
   %v0 = arith.addf %vh, %vh : vector<4xf16>
   %v1 = arith.mulf %v0, %vh : vector<4xf16>
   %v2 = arith.divf %v1, %vh : vector<4xf16>
@@ -35,6 +37,8 @@ gpu.func @k(%p: !llvm.ptr<1>, %h: f16, %b: bf16, %vh: vector<4xf16>, %vb: vector
   %v10 = arith.divf %v9, %vb : vector<4xbf16>
   %v11 = arith.negf %v10 : vector<4xbf16>
   %v12 = math.fma %v11, %vb, %vb : vector<4xbf16>
-  "lw.store"(%v12, %p) {align = 8 : i64} : (vector<4xbf16>, !llvm.ptr<1>) -> ()
+  %off2 = arith.constant 128 : i64
+  %p2 = llvm.getelementptr %p[%off2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%v12, %p2) {align = 8 : i64} : (vector<4xbf16>, !llvm.ptr<1>) -> ()
   gpu.return
 }

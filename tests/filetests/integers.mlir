@@ -22,17 +22,25 @@ gpu.func @k(%p: !llvm.ptr<1>, %a: i32, %b: i32, %l: i64, %m: i64, %c: i8, %s: i1
   %18 = arith.muli %17, %l : i64
   %19 = arith.divsi %18, %m : i64
   %20 = arith.remui %19, %l : i64
-  "lw.store"(%20, %p) {align = 8 : i64} : (i64, !llvm.ptr<1>) -> ()
+  %off1 = arith.constant 64 : i64
+  %p1 = llvm.getelementptr %p[%off1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%20, %p1) {align = 8 : i64} : (i64, !llvm.ptr<1>) -> ()
   %21 = arith.trunci %20 : i64 to i8
   %22 = arith.addi %21, %c : i8
   %23 = arith.muli %22, %c : i8
   %24 = arith.divsi %23, %c : i8
-  "lw.store"(%24, %p) {align = 1 : i64} : (i8, !llvm.ptr<1>) -> ()
+  %off2 = arith.constant 128 : i64
+  %p2 = llvm.getelementptr %p[%off2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%24, %p2) {align = 1 : i64} : (i8, !llvm.ptr<1>) -> ()
   %25 = arith.extui %c : i8 to i16
   %26 = arith.maxui %25, %s : i16
-  "lw.store"(%26, %p) {align = 2 : i64} : (i16, !llvm.ptr<1>) -> ()
+  %off3 = arith.constant 192 : i64
+  %p3 = llvm.getelementptr %p[%off3] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%26, %p3) {align = 2 : i64} : (i16, !llvm.ptr<1>) -> ()
   %27 = arith.addi %v, %v : vector<4xi32>
   %28 = arith.minsi %27, %v : vector<4xi32>
-  "lw.store"(%28, %p) {align = 16 : i64} : (vector<4xi32>, !llvm.ptr<1>) -> ()
+  %off4 = arith.constant 256 : i64
+  %p4 = llvm.getelementptr %p[%off4] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%28, %p4) {align = 16 : i64} : (vector<4xi32>, !llvm.ptr<1>) -> ()
   gpu.return
 }

@@ -10,7 +10,11 @@ gpu.func @k(%p: !llvm.ptr<1>) kernel attributes {known_block_size = array<i32: 1
   %1:2 = "lw.ldmatrix"(%a) {trans = true} : (!llvm.ptr<3>) -> (vector<2xbf16>, vector<2xbf16>)
   %2 = "lw.ldmatrix"(%a) {trans = false} : (!llvm.ptr<3>) -> vector<2xf16>
   "lw.store"(%0#3, %p) {align = 4 : i64} : (vector<2xf16>, !llvm.ptr<1>) -> ()
-  "lw.store"(%1#1, %p) {align = 4 : i64} : (vector<2xbf16>, !llvm.ptr<1>) -> ()
-  "lw.store"(%2, %p) {align = 4 : i64} : (vector<2xf16>, !llvm.ptr<1>) -> ()
+  %off1 = arith.constant 64 : i64
+  %p1 = llvm.getelementptr %p[%off1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%1#1, %p1) {align = 4 : i64} : (vector<2xbf16>, !llvm.ptr<1>) -> ()
+  %off2 = arith.constant 128 : i64
+  %p2 = llvm.getelementptr %p[%off2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%2, %p2) {align = 4 : i64} : (vector<2xf16>, !llvm.ptr<1>) -> ()
   gpu.return
 }

@@ -7,8 +7,8 @@
 // check: st.global.v4.b32
 // check: st.global.b8
 // run: lower target=amd
-// check: global_load_dword
-// check: global_store_dword
+// check: global_load_ubyte
+// check: global_store_dwordx4
 // run: lower target=sm_80 emit=lowered
 // check: llvm.load
 // check: {alignment = 16 : i64}

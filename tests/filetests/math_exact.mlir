@@ -33,23 +33,31 @@ gpu.func @k(%p: !llvm.ptr<1>, %x: f32, %h: f16, %b: bf16, %v: vector<2xf32>, %d:
   %h1 = math.floor %h0 : f16
   %h2 = math.fma %h1, %h, %h : f16
   %h3 = math.sqrt %h2 : f16
-  "lw.store"(%h3, %p) {align = 2 : i64} : (f16, !llvm.ptr<1>) -> ()
+  %off1 = arith.constant 64 : i64
+  %p1 = llvm.getelementptr %p[%off1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%h3, %p1) {align = 2 : i64} : (f16, !llvm.ptr<1>) -> ()
   %b0 = math.tanh %b : bf16
   %b1 = math.fma %b0, %b, %b : bf16
   %b2 = math.absf %b1 : bf16
   %b3 = math.copysign %b2, %b : bf16
   %b4 = math.round %b3 : bf16
-  "lw.store"(%b4, %p) {align = 2 : i64} : (bf16, !llvm.ptr<1>) -> ()
+  %off2 = arith.constant 128 : i64
+  %p2 = llvm.getelementptr %p[%off2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%b4, %p2) {align = 2 : i64} : (bf16, !llvm.ptr<1>) -> ()
   %v0 = math.exp2 %v : vector<2xf32>
   %v1 = math.absf %v0 : vector<2xf32>
   %v2 = math.fma %v1, %v, %v : vector<2xf32>
   %v3 = math.floor %v2 : vector<2xf32>
-  "lw.store"(%v3, %p) {align = 8 : i64} : (vector<2xf32>, !llvm.ptr<1>) -> ()
+  %off3 = arith.constant 192 : i64
+  %p3 = llvm.getelementptr %p[%off3] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%v3, %p3) {align = 8 : i64} : (vector<2xf32>, !llvm.ptr<1>) -> ()
   %d0 = math.sqrt %d : f64
   %d1 = math.rsqrt %d0 : f64
   %d2 = math.fma %d1, %d, %d : f64
   %d3 = math.roundeven %d2 : f64
   %d4 = math.round %d3 : f64
-  "lw.store"(%d4, %p) {align = 8 : i64} : (f64, !llvm.ptr<1>) -> ()
+  %off4 = arith.constant 256 : i64
+  %p4 = llvm.getelementptr %p[%off4] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%d4, %p4) {align = 8 : i64} : (f64, !llvm.ptr<1>) -> ()
   gpu.return
 }

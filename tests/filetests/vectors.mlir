@@ -14,6 +14,8 @@ gpu.func @k(%p: !llvm.ptr<1>, %x: f32, %h: f16) kernel attributes {$attributes} 
   %10 = ub.poison : vector<8xbf16>
   %11 = vector.extract %9[0] : bf16 from vector<8xbf16>
   %12 = vector.from_elements %11 : vector<1xbf16>
-  "lw.store"(%12, %p) {align = 2 : i64} : (vector<1xbf16>, !llvm.ptr<1>) -> ()
+  %off1 = arith.constant 64 : i64
+  %p1 = llvm.getelementptr %p[%off1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%12, %p1) {align = 2 : i64} : (vector<1xbf16>, !llvm.ptr<1>) -> ()
   gpu.return
 }

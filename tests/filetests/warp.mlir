@@ -6,15 +6,16 @@
 // check: shfl.sync.bfly.b32
 // check: shfl.sync.idx.b32
 // run: lower target=amd
-// check: v_cmp_ne_u32
 // check: v_mbcnt_lo_u32_b32
 // check: v_mbcnt_hi_u32_b32
+// check: v_cmp_ne_u32
+// check: ds_bpermute_b32
 gpu.func @k(%p: !llvm.ptr<1>, %i: i32, %x: f32) kernel attributes {$attributes} {
   %id = gpu.thread_id x
   %t = arith.index_cast %id : index to i32
   %lane = gpu.lane_id
   %l = arith.index_cast %lane : index to i32
-  %w = arith.constant 32 : i32
+  %w = arith.constant $warp : i32
   %c1 = arith.constant 1 : i32
   %c = arith.cmpi ne, %t, %i : i32
   %b = "lw.ballot"(%c) : (i1) -> i64
@@ -26,6 +27,8 @@ gpu.func @k(%p: !llvm.ptr<1>, %i: i32, %x: f32) kernel attributes {$attributes} 
   %s2, %v2 = gpu.shuffle up %l, %c1, %w : i32
   %s3, %v3 = gpu.shuffle down %s2, %c1, %w : i32
   "lw.store"(%s1, %p) {align = 4 : i64} : (f32, !llvm.ptr<1>) -> ()
-  "lw.store"(%s3, %p) {align = 4 : i64} : (i32, !llvm.ptr<1>) -> ()
+  %off1 = arith.constant 64 : i64
+  %p1 = llvm.getelementptr %p[%off1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+  "lw.store"(%s3, %p1) {align = 4 : i64} : (i32, !llvm.ptr<1>) -> ()
   gpu.return
 }

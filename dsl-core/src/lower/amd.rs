@@ -58,6 +58,49 @@ pub(super) fn elect<'m>(b: &Builder<'m>) -> Result<Val<'m>, Error> {
     b.compare(0, before, zero)
 }
 
+fn lane<'m>(b: &Builder<'m>) -> Result<Val<'m>, Error> {
+    let (zero, all) = (b.constant(I32, 0)?, b.constant(I32, -1)?);
+    let low = b.value("rocdl.mbcnt.lo", &[all, zero], I32, &[])?;
+    b.value("rocdl.mbcnt.hi", &[all, low], I32, &[])
+}
+
+/// `gpu.shuffle up|down`: a lane whose source would lie outside the wave keeps its own value. (The
+/// standard conversion lets `up` wrap around.) Other modes stay.
+pub(super) fn shuffle<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Option<Vec<Val<'m>>>, Error> {
+    let mode = op.attribute("mode").map(|a| a.to_string()).unwrap_or_default();
+    let up = mode.contains("up");
+    if !up && !mode.contains("down") {
+        return Ok(None);
+    }
+    let (value, distance) = (operand(op, 0)?, operand(op, 1)?);
+    let ty = type_of(value)?;
+    let lane = lane(b)?;
+    let source = b.binary(if up { "arith.subi" } else { "arith.addi" }, lane, distance)?;
+    // One unsigned comparison: below 0 is above 63.
+    let inside = b.compare(6, source, b.constant(I32, i64::from(b.target().warp_size()))?)?;
+    let source = b.pick(inside, source, lane)?;
+    let byte = b.binary("arith.shli", source, b.constant(I32, 2)?)?;
+    let moved = b.value("rocdl.ds_bpermute", &[byte, b.bitcast(value, I32)?], I32, &[])?;
+    Ok(Some(vec![b.bitcast(moved, ty)?, inside]))
+}
+
+/// `gpu.grid_dim`: the first three words of the hidden kernel arguments (AMDGPU Usage, "Code object
+/// V5 kernel argument metadata": `hidden_block_count_x`, `_y`, `_z`). The standard conversion would
+/// call the device library.
+pub(super) fn grid_dim<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
+    let dimension = op.attribute("dimension").map(|a| a.to_string()).unwrap_or_default();
+    let index = match dimension.as_str() {
+        "#gpu<dim x>" => 0,
+        "#gpu<dim y>" => 1,
+        _ => 2,
+    };
+    let hidden = b.call("llvm.amdgcn.implicitarg.ptr", &[], Ty::scalar(Elem::Pointer(4)))?;
+    let address = b.element_address(hidden, b.constant(I64, index)?, I32)?;
+    let attributes = [("alignment", b.i64_attr(4)), ("invariant", b.attr("unit")?)];
+    let count = b.value("llvm.load", &[address], I32, &attributes)?;
+    b.cast("arith.index_cast", count, Ty::scalar(Elem::Index))
+}
+
 /// Lanes run in step, so only the compiler must be kept from moving memory accesses across.
 pub(super) fn warp_sync<'m>(b: &Builder<'m>) -> Result<(), Error> {
     let fence = |ordering| {

@@ -3,7 +3,7 @@
 
 use melior::ir::operation::OperationLike;
 
-use super::build::{Builder, Elem, F16, F32, I8, I16, I32, Op, Ty, Val, operand, refuse, result, type_of};
+use super::build::{Builder, Elem, F16, F32, I8, I16, I32, Op, Ty, Val, name_of, operand, refuse, result, type_of};
 use super::fp8::{self, Fp8};
 use super::math;
 use super::numeric::Numeric as _;
@@ -15,6 +15,11 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, name: &str) -> Result<Optio
         "arith.fptosi" => saturating(b, op, "llvm.fptosi.sat").map(Some),
         "arith.fptoui" => saturating(b, op, "llvm.fptoui.sat").map(Some),
         "arith.remf" => remainder(b, op).map(Some),
+        // The standard conversion for NVIDIA calls libdevice for the second pair.
+        "arith.maximumf" => extremum(b, op, "llvm.maximum").map(Some),
+        "arith.minimumf" => extremum(b, op, "llvm.minimum").map(Some),
+        "arith.maxnumf" => extremum(b, op, "llvm.maxnum").map(Some),
+        "arith.minnumf" => extremum(b, op, "llvm.minnum").map(Some),
         "arith.truncf" => truncate(b, op),
         "arith.extf" if type_of(operand(op, 0)?)?.is_fp8() => from_fp8(b, op).map(Some),
         "arith.constant" | "arith.select" | "arith.bitcast" | "arith.extf" => Ok(None),
@@ -47,6 +52,13 @@ fn saturating<'m>(b: &Builder<'m>, op: Op<'m>, intrinsic: &str) -> Result<Val<'m
         x = b.cast("arith.extf", x, from.with(Elem::F32))?;
     }
     b.call(intrinsic, &[x], type_of(result(op, 0)?)?)
+}
+
+/// Minimum or maximum of either kind, by LLVM's intrinsic of that kind.
+fn extremum<'m>(b: &Builder<'m>, op: Op<'m>, intrinsic: &str) -> Result<Val<'m>, Error> {
+    refuse_fp8(op, &name_of(op))?;
+    let x = operand(op, 0)?;
+    b.call(intrinsic, &[x, operand(op, 1)?], type_of(x)?)
 }
 
 /// Rust's `%`. f16 and bf16 are exact in f32, and so is their remainder.

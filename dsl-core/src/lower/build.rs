@@ -249,10 +249,6 @@ impl<'m> Builder<'m> {
         self.target
     }
 
-    pub fn context(&self) -> &'m Context {
-        self.context
-    }
-
     pub fn ty(&self, ty: Ty) -> Result<Type<'m>, Error> {
         self.parse_type(&ty.spelling())
     }

@@ -14,7 +14,7 @@
 //! `check` lines are substrings of the output, in order; `check-not` ones occur nowhere; `error` lines
 //! are substrings of the error that is wanted instead. `target=nvidia`, `amd` and `all` stand for several
 //! targets. A file without a `module` is wrapped in one; `$attributes` are those that every kernel has
-//! (128 threads, no shared memory), `$target` is the name. All PTX is given to `ptxas` as well.
+//! (128 threads, no shared memory), `$target` is the name, `$warp` the width of a warp. All PTX is given to `ptxas` as well.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -80,6 +80,7 @@ fn module_text(text: &str, target: Target) -> String {
     let attributes =
         format!("known_block_size = array<i32: 128, 1, 1>, lw.target = \"{target}\", lw.shared_bytes = 0 : i64");
     let text = text.replace("$attributes", &attributes).replace("$target", target.name());
+    let text = text.replace("$warp", &target.warp_size().to_string());
     if text.contains("gpu.module") {
         return text;
     }

@@ -2,7 +2,9 @@
 
 use super::build::{Builder, Elem, I8, I64, Op, Ty, Val, integer, operand, refuse, result, string, type_of};
 use super::kernel::SHARED_SYMBOL;
+use super::nvidia;
 use crate::Error;
+use melior::ir::operation::OperationLike;
 
 /// `llvm.load` of a value with the alignment in bytes.
 pub(super) fn load_from<'m>(b: &Builder<'m>, address: Val<'m>, ty: Ty, align: i64) -> Result<Val<'m>, Error> {
@@ -68,14 +70,12 @@ fn sync_scope<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Option<&'static str>, E
 
 /// `LLVM::AtomicOrdering` of the op, and the strongest one that a failed compare may have with it.
 fn ordering(op: Op<'_>) -> Result<(i64, i64), Error> {
-    const MONOTONIC: i64 = 2;
-    const ACQUIRE: i64 = 4;
     match string(op, "ordering")?.as_str() {
         "relaxed" => Ok((MONOTONIC, MONOTONIC)),
         "acquire" => Ok((ACQUIRE, ACQUIRE)),
-        "release" => Ok((5, MONOTONIC)),
-        "acq_rel" => Ok((6, ACQUIRE)),
-        "seq_cst" => Ok((7, 7)),
+        "release" => Ok((RELEASE, MONOTONIC)),
+        "acq_rel" => Ok((ACQUIRE_RELEASE, ACQUIRE)),
+        "seq_cst" => Ok((SEQUENTIAL, SEQUENTIAL)),
         other => Err(refuse(
             op,
             format!("there is no memory ordering `{other}`"),
@@ -84,14 +84,32 @@ fn ordering(op: Op<'_>) -> Result<(i64, i64), Error> {
     }
 }
 
-pub(super) fn fence<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
-    const ACQUIRE_RELEASE: i64 = 6;
-    let mut attributes = vec![("ordering", b.i64_attr(ACQUIRE_RELEASE))];
-    if let Some(scope) = sync_scope(b, op)? {
+const MONOTONIC: i64 = 2;
+const ACQUIRE: i64 = 4;
+const RELEASE: i64 = 5;
+const ACQUIRE_RELEASE: i64 = 6;
+const SEQUENTIAL: i64 = 7;
+
+fn fence_of<'m>(b: &Builder<'m>, ordering: i64, scope: Option<&str>) -> Result<(), Error> {
+    let mut attributes = vec![("ordering", b.i64_attr(ordering))];
+    if let Some(scope) = scope {
         attributes.push(("syncscope", b.string_attr(scope)));
     }
     b.op("llvm.fence", &[], &[], &attributes)?;
     Ok(())
+}
+
+pub(super) fn fence<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    fence_of(b, ACQUIRE_RELEASE, sync_scope(b, op)?)
+}
+
+/// `llvm.getelementptr` over 8-bit floats counts bytes: LLVM has no such types.
+pub(super) fn element_pointer<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Option<Val<'m>>, Error> {
+    let element = op.attribute("elem_type").map(|a| a.to_string()).unwrap_or_default();
+    match Ty::parse(&element) {
+        Some(ty) if ty.is_fp8() => b.element_address(operand(op, 0)?, operand(op, 1)?, ty).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// What LLVM's back ends may assume of an atomic on global memory, so that AMD uses its instruction
@@ -141,9 +159,40 @@ pub(super) fn atomic_rmw<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Err
         return Err(refuse(op, format!("atomic `{kind}` does not apply to {spelling}"), "this is a fault in the trace"));
     }
     let scope = sync_scope(b, op)?;
+    let (ordering, _) = ordering(op)?;
+    if !b.target().is_nvidia() {
+        return read_modify_write(b, [address, value], ty, number, ordering, scope);
+    }
+    // LLVM 22's NVPTX back end drops the ordering and the scope of `atomicrmw` (an `atom` without
+    // qualifiers is relaxed at device scope): fences order it, and system scope is asked for in PTX.
+    match ordering {
+        SEQUENTIAL => fence_of(b, SEQUENTIAL, scope)?,
+        RELEASE | ACQUIRE_RELEASE => fence_of(b, ACQUIRE_RELEASE, scope)?,
+        _ => {}
+    }
+    let system = scope.is_none() && type_of(address)?.elem == Elem::Pointer(1);
+    let native = if system { nvidia::system_atomic(b, &kind, address, value)? } else { None };
+    let old = match native {
+        Some(old) => old,
+        None => read_modify_write(b, [address, value], ty, number, MONOTONIC, scope)?,
+    };
+    if matches!(ordering, ACQUIRE | ACQUIRE_RELEASE | SEQUENTIAL) {
+        fence_of(b, ACQUIRE_RELEASE, scope)?;
+    }
+    Ok(old)
+}
+
+fn read_modify_write<'m>(
+    b: &Builder<'m>,
+    [address, value]: [Val<'m>; 2],
+    ty: Ty,
+    operation: i64,
+    ordering: i64,
+    scope: Option<&str>,
+) -> Result<Val<'m>, Error> {
     let mut attributes = vec![
-        ("bin_op", b.i64_attr(number)),
-        ("ordering", b.i64_attr(ordering(op)?.0)),
+        ("bin_op", b.i64_attr(operation)),
+        ("ordering", b.i64_attr(ordering)),
         ("alignment", b.i64_attr(i64::from(ty.bytes()))),
     ];
     if let Some(scope) = scope {

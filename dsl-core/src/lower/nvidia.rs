@@ -135,6 +135,47 @@ pub(super) fn named_barrier<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error
     Ok(())
 }
 
+/// `atom.relaxed.sys` of a kind that PTX has for the type (PTX ISA, atom), else `None`: then LLVM's
+/// compare-and-swap loop keeps the scope.
+pub(super) fn system_atomic<'m>(
+    b: &Builder<'m>,
+    kind: &str,
+    address: Val<'m>,
+    value: Val<'m>,
+) -> Result<Option<Val<'m>>, Error> {
+    let ty = type_of(value)?;
+    let width = ty.bits();
+    let register = match (ty.lanes, width) {
+        (None, 32) => if ty.is_float() { "f" } else { "r" },
+        (None, 64) => if ty.is_float() { "d" } else { "l" },
+        _ => return Ok(None),
+    };
+    let (operation, suffix) = match kind {
+        "add" | "sub" => ("add", "u"),
+        "max" | "min" => (kind, "s"),
+        "umax" => ("max", "u"),
+        "umin" => ("min", "u"),
+        "and" | "or" | "xor" => (kind, "b"),
+        "exch" => ("exch", "b"),
+        "fadd" => ("add", "f"),
+        _ => return Ok(None),
+    };
+    if kind == "exch" && ty.is_float() {
+        let bits = Ty::int(width);
+        let old = system_atomic(b, kind, address, b.bitcast(value, bits)?)?;
+        return old.map(|old| b.bitcast(old, ty)).transpose();
+    }
+    let value = if kind == "sub" { b.binary("arith.subi", b.zero(ty)?, value)? } else { value };
+    let text = format!("atom.relaxed.sys.global.{operation}.{suffix}{width} $0, [$1], $2;");
+    let constraints = format!("={register},l,{register},~{{memory}}");
+    let attributes = [
+        ("asm_string", b.string_attr(&text)),
+        ("constraints", b.string_attr(&constraints)),
+        ("has_side_effects", b.attr("unit")?),
+    ];
+    b.value("llvm.inline_asm", &[address, value], ty, &attributes).map(Some)
+}
+
 /// Whether every lane of the warp surely reaches the op: it stands at the top level of the kernel.
 fn is_convergent(op: Op<'_>) -> bool {
     op.parent_operation().is_some_and(|parent| name_of(parent) == "gpu.func")

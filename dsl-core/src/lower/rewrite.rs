@@ -4,7 +4,7 @@
 use melior::IrRewriter;
 use melior::ir::operation::OperationLike;
 
-use super::build::{Builder, Op, Val, name_of, ops_inside};
+use super::build::{Builder, Elem, Op, Ty, Val, name_of, ops_inside};
 use super::{amd, arith, elementary, memory, nvidia};
 use crate::dialect::{LwOp, row};
 use crate::mlir::{IrModule, internal};
@@ -35,10 +35,27 @@ fn replacement<'m>(b: &Builder<'m>, op: Op<'m>, meta: &KernelMeta) -> Result<Opt
     if let Some(function) = name.strip_prefix("math.") {
         return elementary::lower(b, op, function).map(|value| Some(vec![value]));
     }
-    if name == "gpu.printf" {
-        return if meta.target.is_nvidia() { nvidia::printf(b, op).map(|()| Some(vec![])) } else { Err(amd::printf(op)) };
+    let nvidia = meta.target.is_nvidia();
+    match name.as_str() {
+        "gpu.printf" if nvidia => nvidia::printf(b, op).map(|()| Some(vec![])),
+        "gpu.printf" => Err(amd::printf(op)),
+        "gpu.shuffle" if !nvidia => amd::shuffle(b, op),
+        "gpu.grid_dim" if !nvidia => amd::grid_dim(b, op).map(|value| Some(vec![value])),
+        "gpu.block_dim" => block_dim(b, op, meta).map(|value| Some(vec![value])),
+        "llvm.getelementptr" => memory::element_pointer(b, op).map(|value| value.map(|value| vec![value])),
+        _ => arith::lower(b, op, &name).map(|value| value.map(|value| vec![value])),
     }
-    arith::lower(b, op, &name).map(|value| value.map(|value| vec![value]))
+}
+
+/// The block size is part of the kernel.
+fn block_dim<'m>(b: &Builder<'m>, op: Op<'m>, meta: &KernelMeta) -> Result<Val<'m>, Error> {
+    let [x, y, z] = meta.attributes.block;
+    let extent = match op.attribute("dimension").map(|a| a.to_string()).unwrap_or_default().as_str() {
+        "#gpu<dim x>" => x,
+        "#gpu<dim y>" => y,
+        _ => z,
+    };
+    b.constant(Ty::scalar(Elem::Index), i64::from(extent))
 }
 
 fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result<Vec<Val<'m>>, Error> {

@@ -169,9 +169,8 @@ impl IrModule {
     /// # Errors
     /// Never for a module that came from here; the type says so for callers' sake.
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let copy = self.module.as_operation().to_owned();
-        // SAFETY: the clone lives in the same context, which `Self` keeps.
-        let copy: Operation<'static> = unsafe { std::mem::transmute(copy) };
+        // Of the operation itself: a copy of the reference would own the same operation twice.
+        let copy = Operation::clone(&self.module.as_operation());
         let module = Module::from_operation(copy).ok_or_else(|| internal("a module's copy is not a module", vec![]))?;
         Ok(Self { module, context: Rc::clone(&self.context) })
     }
