@@ -222,6 +222,7 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
     let attributes = kernel.attributes();
     let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
         trace::run(target, || {
+            trace::with(|t| t.block = attributes.block);
             let mut builder = ParamBuilder::default();
             K::Params::declare(K::param_names(), &mut builder);
             let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty).collect();
