@@ -11,7 +11,8 @@
 //!
 //! This crate knows no syntax and no lowering.
 
-pub mod cache;
+mod cache;
+pub mod compare;
 pub mod device;
 pub mod element;
 pub mod emulator;

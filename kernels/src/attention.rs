@@ -5,9 +5,10 @@
 //! and `o` and `lse` to compare with. Outputs: `o` and `lse` in F32.
 
 use lacewing_core::ScalarType;
+use lacewing_runtime::compare::Comparison;
 use lacewing_runtime::host::Random;
 use lacewing_runtime::registry::{Settings, Value};
-use lacewing_runtime::runner::{Comparison, Dimension, Runner, Sizes, TensorSpec, check_tensors};
+use lacewing_runtime::runner::{Dimension, Runner, Sizes, TensorSpec, check_tensors};
 use lacewing_runtime::{Device, Error, HostTensor, Tensors};
 
 use crate::reference::{
@@ -236,8 +237,8 @@ impl Runner for AttentionRunner {
         let (o, o_from) = wanted("o", exact_o)?;
         let (lse, lse_from) = wanted("lse", exact_lse)?;
         Ok(vec![
-            compare_o(&tensor(outputs, "o")?.to_f64()?, &o, &shape.q(), tolerance, o_from),
-            compare_lse(&tensor(outputs, "lse")?.to_f64()?, &lse, &shape.lse(), lse_slack, lse_from),
+            compare_o(&tensor(outputs, "o")?.to_f64()?, &o, &shape.q(), tolerance).against(o_from),
+            compare_lse(&tensor(outputs, "lse")?.to_f64()?, &lse, &shape.lse(), lse_slack).against(lse_from),
         ])
     }
 }

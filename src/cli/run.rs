@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use lacewing_runtime::compare::Comparison;
 use lacewing_runtime::device::Printed;
 use lacewing_runtime::host::Random;
 use lacewing_runtime::registry::{KernelEntry, Settings};
-use lacewing_runtime::runner::{Comparison, Runner, Sizes, check_tensors};
+use lacewing_runtime::runner::{Runner, Sizes, check_tensors};
 use lacewing_runtime::{Device, Tensors};
 use serde_json::{Map, Value as Json, json};
 

@@ -4,3 +4,4 @@
 
 mod cli;
 mod cli_attention;
+mod cli_compile;

@@ -9,6 +9,28 @@ pub(crate) trait Isa: 'static {
     /// Whether fused multiply-add is one instruction.
     const FMA: bool;
 
+    /// Eight binary32 numbers.
+    type F32x8: Copy;
+
+    /// Four numbers at `low`, then four at `high`.
+    ///
+    /// # Safety
+    /// Both are readable for 16 bytes, and the host has the instructions.
+    unsafe fn join(low: *const f32, high: *const f32) -> Self::F32x8;
+
+    /// The opposite of [`join`](Self::join).
+    ///
+    /// # Safety
+    /// Both are writable for 16 bytes, and the host has the instructions.
+    unsafe fn split(value: Self::F32x8, low: *mut f32, high: *mut f32);
+
+    /// `sum + factor * row`, in two roundings; in one where the instruction exists and `EXACT` says
+    /// that the product is exact anyway.
+    ///
+    /// # Safety
+    /// The host has the instructions.
+    unsafe fn add_scaled<const EXACT: bool>(sum: Self::F32x8, factor: f32, row: Self::F32x8) -> Self::F32x8;
+
     /// Eight binary16 numbers to binary32.
     ///
     /// # Safety
@@ -27,6 +49,30 @@ pub(crate) struct Baseline;
 
 impl Isa for Baseline {
     const FMA: bool = false;
+    type F32x8 = [f32; 8];
+
+    #[inline(always)]
+    unsafe fn join(low: *const f32, high: *const f32) -> [f32; 8] {
+        // SAFETY: as the caller promises.
+        let (low, high) = unsafe { (low.cast::<[f32; 4]>().read_unaligned(), high.cast::<[f32; 4]>().read_unaligned()) };
+        let ([a, b, c, d], [e, f, g, h]) = (low, high);
+        [a, b, c, d, e, f, g, h]
+    }
+
+    #[inline(always)]
+    unsafe fn split(value: [f32; 8], low: *mut f32, high: *mut f32) {
+        let [a, b, c, d, e, f, g, h] = value;
+        // SAFETY: as the caller promises.
+        unsafe {
+            low.cast::<[f32; 4]>().write_unaligned([a, b, c, d]);
+            high.cast::<[f32; 4]>().write_unaligned([e, f, g, h]);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_scaled<const EXACT: bool>(sum: [f32; 8], factor: f32, row: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(|i| sum[i] + factor * row[i])
+    }
 
     #[inline(always)]
     unsafe fn widen_f16x8(source: *const u16, target: *mut f32) {
@@ -54,6 +100,34 @@ pub(crate) struct Avx2;
 #[cfg(target_arch = "x86_64")]
 impl Isa for Avx2 {
     const FMA: bool = true;
+    type F32x8 = std::arch::x86_64::__m256;
+
+    #[inline(always)]
+    unsafe fn join(low: *const f32, high: *const f32) -> Self::F32x8 {
+        use std::arch::x86_64::{_mm_loadu_ps, _mm256_castps128_ps256, _mm256_insertf128_ps};
+        // SAFETY: as the caller promises; inlined into functions that enable AVX.
+        unsafe { _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high)) }
+    }
+
+    #[inline(always)]
+    unsafe fn split(value: Self::F32x8, low: *mut f32, high: *mut f32) {
+        use std::arch::x86_64::{_mm_storeu_ps, _mm256_castps256_ps128, _mm256_extractf128_ps};
+        // SAFETY: as the caller promises; inlined into functions that enable AVX.
+        unsafe {
+            _mm_storeu_ps(low, _mm256_castps256_ps128(value));
+            _mm_storeu_ps(high, _mm256_extractf128_ps::<1>(value));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_scaled<const EXACT: bool>(sum: Self::F32x8, factor: f32, row: Self::F32x8) -> Self::F32x8 {
+        use std::arch::x86_64::{_mm256_add_ps, _mm256_fmadd_ps, _mm256_mul_ps, _mm256_set1_ps};
+        // SAFETY: inlined into functions that enable AVX and FMA.
+        unsafe {
+            let factor = _mm256_set1_ps(factor);
+            if EXACT { _mm256_fmadd_ps(factor, row, sum) } else { _mm256_add_ps(sum, _mm256_mul_ps(factor, row)) }
+        }
+    }
 
     #[inline(always)]
     unsafe fn widen_f16x8(source: *const u16, target: *mut f32) {

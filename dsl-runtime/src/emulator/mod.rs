@@ -19,12 +19,18 @@
 //!
 //! What the emulator does not know: lowering. It executes the traced ops by their definition.
 
+mod blame;
+mod decode;
+mod exec;
 mod isa;
+mod lanes;
 mod launch;
 mod memory;
 mod numeric;
+mod op;
 mod program;
 mod report;
+mod schedule;
 
 pub use launch::{ArgValue, Checks, Launch, LaunchStats, run};
 pub use memory::Buffer;

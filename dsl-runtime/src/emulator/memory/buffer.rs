@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::{AccessFault, BitShadow, Bytes, UNWRITTEN};
+use super::{AccessFault, BitShadow, Bytes, Memory, Region, UNWRITTEN};
+use crate::emulator::op::Access;
 
 /// Bytes of the emulated device's global memory. Clones share the bytes.
 ///
@@ -86,24 +87,22 @@ impl Buffer {
 
     fn copy_in(&self, offset: usize, content: &[u8]) {
         let len = content.len().min(self.0.bytes.saturating_sub(offset));
-        let content = content.get(..len).unwrap_or_default();
-        let cells = AtomicCells(&self.0.cells);
-        let mut at = 0;
-        while at < len {
-            let rest = content.get(at..).unwrap_or_default();
-            match rest {
-                [a, b, c, d, ..] if (offset + at) % 4 == 0 => {
-                    // SAFETY: `at + 4 <= len`, and `offset + len` is inside the buffer.
-                    unsafe { cells.store_words(offset + at, [u32::from_le_bytes([*a, *b, *c, *d])]) };
-                    at += 4;
+        let mut rest = content.get(..len).unwrap_or_default();
+        let mut at = offset;
+        while let Some(cell) = self.0.cells.get(at >> 2) {
+            let taken = match rest {
+                [a, b, c, d, ..] if at & 3 == 0 => {
+                    cell.store(u32::from_le_bytes([*a, *b, *c, *d]), Ordering::Relaxed);
+                    4
                 }
                 [a, ..] => {
-                    // SAFETY: `at < len`, and `offset + len` is inside the buffer.
-                    unsafe { cells.store_u8(offset + at, *a) };
-                    at += 1;
+                    merge(cell, 0xff << (8 * (at & 3)), u32::from(*a) << (8 * (at & 3)));
+                    1
                 }
                 [] => break,
-            }
+            };
+            at += taken;
+            rest = rest.get(taken..).unwrap_or_default();
         }
         if let Some(written) = &self.0.written {
             written.set(offset, len);
@@ -127,13 +126,14 @@ pub(crate) enum BufferGuard<'a> {
 
 /// What a launch sees of its buffers while it holds their locks.
 pub(crate) struct LockedBuffers<'a> {
+    /// The first is empty: address 0 belongs to nothing.
     pub(crate) views: Vec<GlobalView<'a>>,
     _guards: Vec<BufferGuard<'a>>,
 }
 
 impl<'a> LockedBuffers<'a> {
     /// Locks distinct buffers; each with its name in reports and whether the kernel may write it.
-    pub(crate) fn lock(buffers: &'a [(Buffer, String, bool)]) -> Self {
+    pub(crate) fn lock(buffers: &'a [(Buffer, String, bool)], check_written: bool) -> Self {
         let mut order: Vec<&(Buffer, String, bool)> = buffers.iter().collect();
         order.sort_by_key(|(buffer, _, _)| Arc::as_ptr(&buffer.0).cast::<()>());
         let guards = order
@@ -147,17 +147,59 @@ impl<'a> LockedBuffers<'a> {
                 }
             })
             .collect();
-        let views = buffers
-            .iter()
-            .map(|(buffer, name, writable)| GlobalView {
-                cells: &buffer.0.cells,
-                bytes: buffer.0.bytes,
-                written: buffer.0.written.as_ref(),
-                writable: *writable,
-                name,
-            })
-            .collect();
-        Self { views, _guards: guards }
+        let null = GlobalView {
+            cells: &[],
+            bytes: 0,
+            written: None,
+            check_written: false,
+            writable: false,
+            name: "null",
+        };
+        let views = buffers.iter().map(|(buffer, name, writable)| GlobalView {
+            cells: &buffer.0.cells,
+            bytes: buffer.0.bytes,
+            written: buffer.0.written.as_ref(),
+            check_written,
+            writable: *writable,
+            name,
+        });
+        Self { views: std::iter::once(null).chain(views).collect(), _guards: guards }
+    }
+}
+
+/// Bits of an address below the number of its allocation.
+const OFFSET_BITS: u32 = 40;
+
+/// Global memory of a running launch. An address is `allocation << 40 | offset`, so that a pointer
+/// that leaves its allocation lands in no other.
+#[derive(Clone, Copy)]
+pub(crate) struct GlobalMemory<'a>(pub(crate) &'a [GlobalView<'a>]);
+
+impl<'a> GlobalMemory<'a> {
+    /// The address of a byte of an allocation.
+    pub(crate) fn address(allocation: usize, offset: u64) -> u64 {
+        (allocation as u64) << OFFSET_BITS | offset & ((1 << OFFSET_BITS) - 1)
+    }
+
+    /// The allocation that an address was meant for, and the offset, negative for one before it.
+    pub(crate) fn nearest(&self, address: u64) -> (Option<&'a GlobalView<'a>>, i64) {
+        let allocation = address.wrapping_add(1 << (OFFSET_BITS - 1)) >> OFFSET_BITS;
+        let offset = address.wrapping_sub(allocation << OFFSET_BITS) as i64;
+        (self.0.get(allocation as usize).filter(|_| allocation > 0), offset)
+    }
+}
+
+impl<'a> Memory for GlobalMemory<'a> {
+    type Address = u64;
+    type Region = GlobalView<'a>;
+
+    #[inline(always)]
+    fn region(&self, address: u64) -> (&GlobalView<'a>, u64) {
+        let allocation = (address >> OFFSET_BITS) as usize;
+        let offset = address & ((1 << OFFSET_BITS) - 1);
+        // SAFETY: a launch has at least the empty allocation.
+        let view = self.0.get(allocation).unwrap_or_else(|| unsafe { self.0.get_unchecked(0) });
+        (view, offset)
     }
 }
 
@@ -166,123 +208,76 @@ pub(crate) struct GlobalView<'a> {
     cells: &'a [AtomicU32],
     pub(crate) bytes: usize,
     written: Option<&'a BitShadow>,
+    check_written: bool,
+    /// Whether the kernel may write it. Then blocks that run in parallel use relaxed atomic accesses,
+    /// one cell at a time: races of the kernel stay races of values. Otherwise accesses are plain,
+    /// which the launch's shared lock allows: nothing writes the buffer meanwhile.
     pub(crate) writable: bool,
     pub(crate) name: &'a str,
 }
 
 impl<'a> GlobalView<'a> {
-    /// A buffer of no bytes, for addresses that belong to nothing.
-    pub(crate) const fn empty() -> Self {
-        Self { cells: &[], bytes: 0, written: None, writable: false, name: "null" }
-    }
-
-    /// Tests a range for bounds and alignment (of its start).
-    #[inline(always)]
-    pub(crate) fn check_range(&self, offset: u64, len: usize, align: usize) -> Result<usize, AccessFault> {
-        // Offsets are below 2^40 and lengths below 2^16: the sum does not wrap.
-        if offset + len as u64 > self.bytes as u64 {
-            return Err(AccessFault::OutOfBounds);
-        }
-        if offset & (align as u64 - 1) != 0 {
-            return Err(AccessFault::Misaligned);
-        }
-        Ok(offset as usize)
-    }
-
-    /// Tests that every byte of a checked range is written.
-    #[inline(always)]
-    pub(crate) fn check_written(&self, offset: usize, len: usize) -> Result<(), AccessFault> {
-        match self.written {
-            Some(written) if !written.all(offset, len) => Err(AccessFault::Uninitialized),
-            _ => Ok(()),
-        }
-    }
-
-    /// Notes that a checked range is written.
-    #[inline(always)]
-    pub(crate) fn mark_written(&self, offset: usize, len: usize) {
-        if let Some(written) = self.written {
-            written.set(offset, len);
-        }
-    }
-
-    /// Access for buffers that some block may write.
-    #[inline(always)]
-    pub(crate) fn atomic_cells(&self) -> AtomicCells<'a> {
-        AtomicCells(self.cells)
-    }
-
-    /// Access for buffers that no block writes.
-    #[inline(always)]
-    pub(crate) fn plain_cells(&self) -> PlainCells<'a> {
-        debug_assert!(!self.writable);
-        PlainCells(self.cells)
-    }
-}
-
-/// Relaxed accesses, one cell at a time: races of the kernel stay races of values.
-#[derive(Clone, Copy)]
-pub(crate) struct AtomicCells<'a>(&'a [AtomicU32]);
-
-impl<'a> AtomicCells<'a> {
     /// The cell that holds the byte at `offset`.
     ///
     /// # Safety
     /// `offset` lies inside the buffer.
     #[inline(always)]
     pub(crate) unsafe fn cell(&self, offset: usize) -> &'a AtomicU32 {
-        debug_assert!(offset / 4 < self.0.len());
         // SAFETY: the buffer has a cell for every byte inside it.
-        unsafe { self.0.get_unchecked(offset >> 2) }
+        unsafe { self.cells.get_unchecked(offset >> 2) }
     }
 
-    /// Replaces the bits of `keep`'s complement; neighbours in the cell may change meanwhile.
     #[inline(always)]
-    unsafe fn merge(&self, offset: usize, mask: u32, bits: u32) {
-        // SAFETY: as the caller promises.
-        let cell = unsafe { self.cell(offset) };
-        let mut old = cell.load(Ordering::Relaxed);
-        while let Err(now) =
-            cell.compare_exchange_weak(old, old & !mask | bits, Ordering::Relaxed, Ordering::Relaxed)
-        {
-            old = now;
-        }
+    fn base(&self) -> *const u8 {
+        self.cells.as_ptr().cast()
     }
 }
 
-impl Bytes for AtomicCells<'_> {
+/// Replaces the bits of a mask; neighbours in the cell may change meanwhile.
+#[inline(always)]
+fn merge(cell: &AtomicU32, mask: u32, bits: u32) {
+    let mut old = cell.load(Ordering::Relaxed);
+    while let Err(now) = cell.compare_exchange_weak(old, old & !mask | bits, Ordering::Relaxed, Ordering::Relaxed) {
+        old = now;
+    }
+}
+
+impl Bytes for GlobalView<'_> {
     #[inline(always)]
     unsafe fn load_u8(&self, offset: usize) -> u8 {
         // SAFETY: as the caller promises.
-        let cell = unsafe { self.cell(offset) }.load(Ordering::Relaxed);
-        (cell >> (8 * (offset & 3))) as u8
+        (unsafe { self.cell(offset) }.load(Ordering::Relaxed) >> (8 * (offset & 3))) as u8
     }
 
     #[inline(always)]
     unsafe fn load_u16(&self, offset: usize) -> u16 {
         // SAFETY: as the caller promises.
-        let cell = unsafe { self.cell(offset) }.load(Ordering::Relaxed);
-        (cell >> (8 * (offset & 2))) as u16
+        (unsafe { self.cell(offset) }.load(Ordering::Relaxed) >> (8 * (offset & 2))) as u16
     }
 
     #[inline(always)]
     unsafe fn load_words<const N: usize>(&self, offset: usize) -> [u32; N] {
-        // SAFETY: as the caller promises.
-        std::array::from_fn(|i| unsafe { self.cell(offset + 4 * i) }.load(Ordering::Relaxed))
+        if self.writable {
+            // SAFETY: as the caller promises.
+            std::array::from_fn(|i| unsafe { self.cell(offset + 4 * i) }.load(Ordering::Relaxed))
+        } else {
+            // SAFETY: inside the buffer as the caller promises; no writer exists, see `writable`.
+            unsafe { self.base().add(offset).cast::<[u32; N]>().read_unaligned() }
+        }
     }
 
     #[inline(always)]
     unsafe fn store_u8(&self, offset: usize, value: u8) {
         let shift = 8 * (offset & 3);
         // SAFETY: as the caller promises.
-        unsafe { self.merge(offset, 0xff << shift, u32::from(value) << shift) }
+        merge(unsafe { self.cell(offset) }, 0xff << shift, u32::from(value) << shift);
     }
 
     #[inline(always)]
     unsafe fn store_u16(&self, offset: usize, value: u16) {
         let shift = 8 * (offset & 2);
         // SAFETY: as the caller promises.
-        unsafe { self.merge(offset, 0xffff << shift, u32::from(value) << shift) }
+        merge(unsafe { self.cell(offset) }, 0xffff << shift, u32::from(value) << shift);
     }
 
     #[inline(always)]
@@ -294,45 +289,38 @@ impl Bytes for AtomicCells<'_> {
     }
 }
 
-/// Plain reads of cells that nothing writes while the launch holds its shared lock.
-#[derive(Clone, Copy)]
-pub(crate) struct PlainCells<'a>(&'a [AtomicU32]);
-
-impl PlainCells<'_> {
+impl Region for GlobalView<'_> {
     #[inline(always)]
-    fn base(&self) -> *const u8 {
-        self.0.as_ptr().cast()
-    }
-}
-
-impl Bytes for PlainCells<'_> {
-    #[inline(always)]
-    unsafe fn load_u8(&self, offset: usize) -> u8 {
-        // SAFETY: inside the buffer as the caller promises; no writer exists under the shared lock.
-        unsafe { *self.base().add(offset) }
+    fn check_range(&self, offset: u64, len: usize, access: &Access) -> Result<usize, AccessFault> {
+        // Offsets are below 2^40 and lengths below 2^16: the sum does not wrap.
+        if offset + len as u64 > self.bytes as u64 {
+            return Err(AccessFault::OutOfBounds);
+        }
+        if offset & (u64::from(access.align) - 1) != 0 {
+            return Err(AccessFault::Misaligned);
+        }
+        Ok(offset as usize)
     }
 
     #[inline(always)]
-    unsafe fn load_u16(&self, offset: usize) -> u16 {
-        // SAFETY: as for `load_u8`.
-        unsafe { self.base().add(offset).cast::<u16>().read_unaligned() }
+    fn check_written(&self, offset: usize, len: usize) -> Result<(), AccessFault> {
+        match self.written {
+            Some(written) if self.check_written && !written.all(offset, len) => Err(AccessFault::Uninitialized),
+            _ => Ok(()),
+        }
     }
 
     #[inline(always)]
-    unsafe fn load_words<const N: usize>(&self, offset: usize) -> [u32; N] {
-        // SAFETY: as for `load_u8`.
-        unsafe { self.base().add(offset).cast::<[u32; N]>().read_unaligned() }
+    fn check_writable(&self) -> Result<(), AccessFault> {
+        if self.writable { Ok(()) } else { Err(AccessFault::ReadOnly) }
     }
 
-    // A store to a read-only buffer is reported before it happens; these do nothing.
     #[inline(always)]
-    unsafe fn store_u8(&self, _offset: usize, _value: u8) {}
-
-    #[inline(always)]
-    unsafe fn store_u16(&self, _offset: usize, _value: u16) {}
-
-    #[inline(always)]
-    unsafe fn store_words<const N: usize>(&self, _offset: usize, _value: [u32; N]) {}
+    fn mark_written(&self, offset: usize, len: usize) {
+        if let Some(written) = self.written {
+            written.set(offset, len);
+        }
+    }
 }
 
 #[cfg(test)]

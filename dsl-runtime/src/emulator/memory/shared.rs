@@ -1,6 +1,7 @@
 //! Shared memory of one block.
 
-use super::{AccessFault, BitShadow, Bytes, UNWRITTEN};
+use super::{AccessFault, BitShadow, Bytes, Memory, Region, UNWRITTEN};
+use crate::emulator::op::Access;
 
 /// The shared memory of the block that a worker runs, reused from block to block. One thread uses
 /// it, so its accesses are plain.
@@ -30,40 +31,6 @@ impl SharedMemory {
             self.written.reset();
         } else {
             self.words.fill(std::cell::Cell::new(UNWRITTEN));
-        }
-    }
-
-    /// Tests a range against `[low, high)` and for alignment.
-    #[inline(always)]
-    pub(crate) fn check_range(
-        &self,
-        offset: u32,
-        len: usize,
-        align: usize,
-        low: u32,
-        high: u32,
-    ) -> Result<usize, AccessFault> {
-        debug_assert!(high as usize <= self.bytes);
-        if offset < low || u64::from(offset) + len as u64 > u64::from(high) {
-            return Err(AccessFault::OutOfBounds);
-        }
-        if offset as usize & (align - 1) != 0 {
-            return Err(AccessFault::Misaligned);
-        }
-        Ok(offset as usize)
-    }
-
-    /// Tests that every byte of a checked range is written.
-    #[inline(always)]
-    pub(crate) fn check_written(&self, offset: usize, len: usize) -> Result<(), AccessFault> {
-        if self.track && !self.written.all(offset, len) { Err(AccessFault::Uninitialized) } else { Ok(()) }
-    }
-
-    /// Notes that a checked range is written.
-    #[inline(always)]
-    pub(crate) fn mark_written(&self, offset: usize, len: usize) {
-        if self.track {
-            self.written.set_owned(offset, len);
         }
     }
 
@@ -116,5 +83,46 @@ impl Bytes for SharedMemory {
     unsafe fn store_words<const N: usize>(&self, offset: usize, value: [u32; N]) {
         // SAFETY: as for `store_u8`.
         unsafe { self.base().add(offset).cast::<[u32; N]>().write_unaligned(value) }
+    }
+}
+
+impl Region for SharedMemory {
+    #[inline(always)]
+    fn check_range(&self, offset: u64, len: usize, access: &Access) -> Result<usize, AccessFault> {
+        debug_assert!(access.high as usize <= self.bytes);
+        if offset < u64::from(access.low) || offset + len as u64 > u64::from(access.high) {
+            return Err(AccessFault::OutOfBounds);
+        }
+        if offset & (u64::from(access.align) - 1) != 0 {
+            return Err(AccessFault::Misaligned);
+        }
+        Ok(offset as usize)
+    }
+
+    #[inline(always)]
+    fn check_written(&self, offset: usize, len: usize) -> Result<(), AccessFault> {
+        if self.track && !self.written.all(offset, len) { Err(AccessFault::Uninitialized) } else { Ok(()) }
+    }
+
+    #[inline(always)]
+    fn check_writable(&self) -> Result<(), AccessFault> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn mark_written(&self, offset: usize, len: usize) {
+        if self.track {
+            self.written.set_owned(offset, len);
+        }
+    }
+}
+
+impl Memory for SharedMemory {
+    type Address = u32;
+    type Region = Self;
+
+    #[inline(always)]
+    fn region(&self, address: u32) -> (&Self, u64) {
+        (self, u64::from(address))
     }
 }

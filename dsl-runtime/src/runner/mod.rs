@@ -1,16 +1,20 @@
 //! Running a kernel on named tensors: the part of a [`KernelEntry`](crate::registry::KernelEntry)
 //! that `lacewing run` uses.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod simple;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lacewing_core::ScalarType;
 
+use crate::compare::Comparison;
 use crate::device::Device;
 use crate::error::Error;
 use crate::host::{Random, Tensors};
 use crate::registry::{Settings, unknown};
+
+pub use simple::{SimpleRunner, Wanted};
 
 /// How to run a kernel on tensors from a file or made at random, and how to check what it gave.
 ///
@@ -162,37 +166,4 @@ impl Sizes {
             .copied()
             .ok_or_else(|| Error::Setting(unknown("dimension", name, self.dimensions.iter().map(|d| d.name))))
     }
-}
-
-/// One output against what is right.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
-    /// Name of the output.
-    pub tensor: String,
-    /// What it was compared with, in words.
-    pub against: String,
-    /// The largest error, in the unit of the tolerance; NaN when the output has a NaN.
-    pub error: f64,
-    /// The largest error that passes.
-    pub tolerance: f64,
-    /// Where the largest error (or the first NaN) is.
-    pub worst: Option<Worst>,
-}
-
-impl Comparison {
-    /// Whether every element is within the tolerance. A NaN on either side never is.
-    pub fn holds(&self) -> bool {
-        self.error <= self.tolerance
-    }
-}
-
-/// The element that is furthest from right.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Worst {
-    /// Its index.
-    pub index: Vec<usize>,
-    /// What the kernel gave.
-    pub got: f64,
-    /// What is right.
-    pub wanted: f64,
 }
