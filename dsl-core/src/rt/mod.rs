@@ -104,3 +104,6 @@ impl Drop for Frame {
         trace::with(trace::Trace::pop_frame);
     }
 }
+
+#[cfg(test)]
+mod tests;
