@@ -208,7 +208,6 @@ fn a_block_of_odd_size_is_reduced_by_a_tree() {
     %0 = "lw.shared"() {align = 16 : i64, bytes = 20 : i64, name = "reduce_block", offset = 0 : i64} : () -> !llvm.ptr<3>
     %thread_id_x = gpu.thread_id  x upper_bound 5
     %1 = arith.index_cast %thread_id_x : index to i32
-    %c1_i32 = arith.constant 1 : i32
     %2 = llvm.getelementptr %0[%1] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
     "lw.store"(%arg0, %2) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
     gpu.barrier
@@ -224,6 +223,7 @@ fn a_block_of_odd_size_is_reduced_by_a_tree() {
     "lw.store"(%11, %7) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
     }
     gpu.barrier
+    %c1_i32 = arith.constant 1 : i32
     %4 = arith.cmpi slt, %1, %c1_i32 : i32
     scf.if %4 {
     %7 = llvm.getelementptr %0[%1] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
@@ -244,7 +244,6 @@ fn a_block_of_odd_size_is_reduced_by_a_tree() {
     "lw.store"(%11, %7) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
     }
     gpu.barrier
-    %c0_i32 = arith.constant 0 : i32
     %6 = "lw.load"(%0) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
     gpu.barrier
     "#);

@@ -51,7 +51,6 @@ fn the_only_warp_is_number_zero_and_waves_have_64_lanes() {
     }));
     insta::assert_snapshot!(text, @r#"
     %c0_i32 = arith.constant 0 : i32
-    %c0_i64 = arith.constant 0 : i64
     %0 = gpu.lane_id upper_bound 64
     %1 = arith.index_cast %0 : index to i32
     "lw.store"(%1, %arg0) {align = 4 : i64} : (i32, !llvm.ptr<1>) -> ()

@@ -13,7 +13,6 @@ fn addresses_are_computed_in_64_bits_and_zero_indices_cost_nothing() {
     insta::assert_snapshot!(text, @r#"
     %0 = arith.extsi %arg7 : i32 to i64
     %1 = arith.muli %0, %arg4 : i64
-    %c0_i64 = arith.constant 0 : i64
     %2 = arith.extsi %arg7 : i32 to i64
     %3 = arith.muli %2, %arg6 : i64
     %4 = arith.addi %1, %3 : i64
@@ -88,7 +87,6 @@ fn conditions_lie_in_memory_as_bytes() {
         y.at(4).store_vec(y.at(8).load_vec::<4>());
     }));
     insta::assert_snapshot!(text, @r#"
-    %c0_i64 = arith.constant 0 : i64
     %c1_i64 = arith.constant 1 : i64
     %0 = llvm.getelementptr %arg0[%arg2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
     %1 = "lw.load"(%0) {align = 1 : i64} : (!llvm.ptr<1>) -> i8
@@ -118,22 +116,22 @@ fn a_tile_is_a_tensor_with_its_own_origin_and_extents() {
         let _ = tile.extent(0);
     }));
     insta::assert_snapshot!(text, @r#"
-    %c64_i64 = arith.constant 64 : i64
     %0 = arith.extsi %arg5 : i32 to i64
+    %c64_i64 = arith.constant 64 : i64
     %1 = arith.muli %0, %c64_i64 : i64
     %2 = arith.extsi %arg1 : i32 to i64
     %3 = arith.subi %2, %1 : i64
-    %c0_i64 = arith.constant 0 : i64
     %4 = arith.minsi %3, %c64_i64 : i64
+    %c0_i64 = arith.constant 0 : i64
     %5 = arith.maxsi %4, %c0_i64 : i64
     %6 = arith.trunci %5 : i64 to i32
+    %7 = arith.muli %1, %arg3 : i64
+    %8 = arith.extsi %arg2 : i32 to i64
     %c32_i64 = arith.constant 32 : i64
-    %7 = arith.extsi %arg2 : i32 to i64
-    %8 = arith.minsi %7, %c32_i64 : i64
-    %9 = arith.maxsi %8, %c0_i64 : i64
-    %10 = arith.trunci %9 : i64 to i32
-    %11 = arith.muli %1, %arg3 : i64
-    %12 = llvm.getelementptr %arg0[%11] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f16
+    %9 = arith.minsi %8, %c32_i64 : i64
+    %10 = arith.maxsi %9, %c0_i64 : i64
+    %11 = arith.trunci %10 : i64 to i32
+    %12 = llvm.getelementptr %arg0[%7] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f16
     %c1_i64 = arith.constant 1 : i64
     %c2_i64 = arith.constant 2 : i64
     %13 = arith.muli %c2_i64, %arg4 : i64
@@ -173,7 +171,6 @@ fn atomics_name_their_kind_ordering_and_scope() {
         let _ = counter.at(0).atomic_sub(I32::from(1));
     }));
     insta::assert_snapshot!(text, @r#"
-    %c0_i64 = arith.constant 0 : i64
     %cst = arith.constant 1.000000e+00 : f32
     %0 = "lw.atomic_rmw"(%arg0, %cst) {kind = "fadd", ordering = "relaxed", scope = "device"} : (!llvm.ptr<1>, f32) -> f32
     %c1_i32 = arith.constant 1 : i32
@@ -187,9 +184,8 @@ fn atomics_name_their_kind_ordering_and_scope() {
     %6 = "lw.atomic_cas"(%arg0, %4, %5) {ordering = "relaxed", scope = "device"} : (!llvm.ptr<1>, i32, i32) -> i32
     %7 = arith.bitcast %6 : i32 to f32
     %8 = "lw.shared"() {align = 16 : i64, bytes = 4 : i64, name = "shared_array::<i32>(1)", offset = 0 : i64} : () -> !llvm.ptr<3>
-    %c0_i32_1 = arith.constant 0 : i32
-    %c1_i32_2 = arith.constant 1 : i32
-    %9 = "lw.atomic_rmw"(%8, %c1_i32_2) {kind = "sub", ordering = "relaxed", scope = "block"} : (!llvm.ptr<3>, i32) -> i32
+    %c1_i32_1 = arith.constant 1 : i32
+    %9 = "lw.atomic_rmw"(%8, %c1_i32_1) {kind = "sub", ordering = "relaxed", scope = "block"} : (!llvm.ptr<3>, i32) -> i32
     "#);
 }
 

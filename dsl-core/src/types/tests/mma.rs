@@ -16,7 +16,6 @@ fn products_take_fragments() {
     }));
     insta::assert_snapshot!(text, @r#"
     %0 = "lw.shared"() {align = 128 : i64, bytes = 2048 : i64, name = "shared_array::<bf16>(1024)", offset = 0 : i64} : () -> !llvm.ptr<3>
-    %c1_i32 = arith.constant 1 : i32
     %1 = llvm.getelementptr %0[%arg0] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, bf16
     %2:4 = "lw.ldmatrix"(%1) {trans = false} : (!llvm.ptr<3>) -> (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
     %3 = llvm.getelementptr %0[%arg0] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, bf16
@@ -58,7 +57,6 @@ fn copies_run_in_groups() {
     %c0_i8 = arith.constant 0 : i8
     %0 = arith.cmpi ne, %arg4, %c0_i8 : i8
     %1 = "lw.shared"() {align = 128 : i64, bytes = 2048 : i64, name = "shared_array::<f16>(1024)", offset = 0 : i64} : () -> !llvm.ptr<3>
-    %c1_i32 = arith.constant 1 : i32
     %2 = llvm.getelementptr %1[%arg3] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
     %3 = arith.extsi %arg3 : i32 to i64
     %4 = arith.muli %3, %arg2 : i64

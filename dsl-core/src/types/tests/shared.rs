@@ -38,9 +38,8 @@ fn members_are_placed_by_alignment_and_unions_overlap() {
     %2 = "lw.shared"() {align = 1024 : i64, bytes = 1024 : i64, name = "Smem.v", offset = 3072 : i64} : () -> !llvm.ptr<3>
     %3 = "lw.shared"() {align = 16 : i64, bytes = 12 : i64, name = "Smem.scratch", offset = 3072 : i64} : () -> !llvm.ptr<3>
     %c72_i32 = arith.constant 72 : i32
-    %c3_i32 = arith.constant 3 : i32
-    %c1_i32 = arith.constant 1 : i32
     %4 = arith.muli %arg0, %c72_i32 : i32
+    %c3_i32 = arith.constant 3 : i32
     %5 = arith.addi %4, %c3_i32 : i32
     %6 = llvm.getelementptr %1[%5] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
     %c128_i32 = arith.constant 128 : i32
