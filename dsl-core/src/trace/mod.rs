@@ -451,6 +451,18 @@ pub(crate) fn emit1(name: &str, operands: &[RawValue], ty: IrType, attributes: &
         .unwrap_or(RawValue::DEAD)
 }
 
+/// Carried by the unwinding that ends a trace: what was found up to there.
+pub(crate) struct Stopped(pub(crate) Vec<Diagnostic>);
+
+/// Notes an error at `loc` after which the kernel's host code cannot be run on. Outside a trace, nothing.
+pub(crate) fn stop(loc: Loc, diagnostic: Diagnostic) {
+    error(loc, diagnostic);
+    if let Some(found) = with(Trace::take_diagnostics) {
+        // `trace_kernel` catches it; no panic message is printed.
+        std::panic::resume_unwind(Box::new(Stopped(found)));
+    }
+}
+
 /// Stands for the result of an operation that was refused: what uses it is refused silently.
 pub(crate) fn refused(ty: IrType, loc: Loc) -> RawValue {
     with(|trace| {

@@ -164,7 +164,7 @@ pub fn device_assert(condition: Bool, message: &str) {
 #[track_caller]
 pub fn static_assert(condition: bool, message: &str) {
     if !condition {
-        trace::error(Location::caller(), Diagnostic::error(message).label("false for this kernel and target"));
+        trace::stop(Location::caller(), Diagnostic::error(message).label("false for this kernel and target"));
     }
 }
 
@@ -192,7 +192,7 @@ macro_rules! device_assert {
     };
 }
 
-/// Refuses the kernel where a host condition is false: `static_assert!(D % 16 == 0, "D must be a multiple of 16")`.
+/// Refuses the kernel where a host condition is false, and traces no further: `static_assert!(D % 16 == 0, "D must be a multiple of 16")`.
 #[macro_export]
 macro_rules! static_assert {
     ($condition:expr $(,)?) => {

@@ -2,6 +2,7 @@
 
 mod collectives;
 mod ids;
+mod kernels;
 mod math;
 mod memory;
 mod mma;
