@@ -1,5 +1,6 @@
 //! Whole kernels, as users write them.
 
+use crate::lower::{Emit, EmitOptions, emit};
 use crate::prelude::*;
 use crate::trace_kernel;
 use crate::types::testing::messages;
@@ -80,4 +81,73 @@ fn a_fault_is_shown_at_its_line() {
     assert!(error.contains("types/tests/kernels.rs") && error.contains("smem.at(100)"), "{error}");
     let found = messages(trace_kernel(&everything::<4>::new(3), crate::Target::SM_80));
     assert_eq!(found[0], "at most 2 stages, not 3");
+}
+
+#[kernel(block = [128, 1, 1])]
+fn one_of_each(
+    x: Tensor<F32, 2>,
+    h: TensorMut<F16, 1>,
+    y: TensorMut<F32, 1>,
+    b: TensorMut<Bool, 1>,
+    d: TensorMut<F64, 1>,
+    u: TensorMut<U64, 1>,
+    e: TensorMut<F8E4M3, 1>,
+) {
+    let i = thread_index();
+    let buffer = BufferRsrc::new(y);
+    let v = buffer.load::<4>(elements(i * 4), i < 8);
+    buffer.store(elements(i), v.fma(2.0, v).max(0.0), i < 3);
+    let t = x.local_tile([16, 32], (block_id(X), block_id(Y)));
+    let mut m = Vector::<F32, 4>::splat(F32::from(0.0));
+    if i < t.extent(0) {
+        m = t.at((i, 0)).load_vec_if::<4>(t.extent(1) > 4, v);
+    }
+    h.at(i * 4).store_vec(m.cast::<F16>());
+    let hv = h.at(i * 4).load_vec::<4>();
+    let hv = shfl_xor(hv, 1) * hv + hv.abs();
+    h.at(i * 4).store_vec(hv);
+    e.at(i * 4).store_vec(m.cast::<F8E4M3>());
+    y.at(i).store(e.at(i * 4).load_vec::<4>().cast::<F32>().reduce(|a, b| a + b));
+    b.at(i).store(any(b.at(i).load()));
+    b.at(i * 4).store_vec(m.gt(v));
+    d.at(i).store(d.at(i).load().sqrt().floor().fma(2.0, 1.0));
+    let w = reduce_block(d.at(i).load(), |a, b| a + b, F64::from(0.0));
+    d.at(i).store(w);
+    let n = u.at(i).load();
+    u.at(i).store(reduce_warp(n, |a, b| a.max(b)));
+    let _ = u.at(0).atomic_max_with(n, Ordering::AcqRel, Scope::System);
+    let _ = y.at(0).atomic_cas(F32::from(1.0), F32::from(2.0));
+    let _ = y.at(0).atomic_min(F32::from(2.0));
+    let _ = d.at(0).atomic_add(w);
+    y.at(i).store(v.get(0).tanh() + v.get(1).erf() + v.get(2).sin().log2_fast() + v.get(3).rsqrt_fast().rcp_fast());
+    h.at(i).store(hv.get(0).exp().round().copysign(hv.get(1)));
+    y.at(i).store(n.leading_zeros().cast::<F32>());
+    fence(Scope::Device);
+    warp_sync();
+    if const_expr(target().is_nvidia()) {
+        printf!("{} {} {} {}\n", n, hv.get(0), w, i < 3);
+    }
+    device_assert!(i < 96);
+    y.at(i).store(broadcast_first((m.bitcast::<I32, 4>() >> 3).get(0)).cast::<F32>());
+    let packed = hv.bitcast::<U32, 2>();
+    u.at(i).store((packed << 1).get(1).cast::<U64>() + ballot(i < 4));
+}
+
+#[test]
+fn every_target_lowers_what_the_language_says() {
+    for target in crate::Target::ALL {
+        let what = if target.is_amd() { Emit::Amdgcn } else { Emit::Ptx };
+        let traced = trace_kernel(&one_of_each::new(), target);
+        let lowered = traced.and_then(|traced| emit(&traced, what, &EmitOptions::default()).map(drop));
+        assert!(lowered.is_ok(), "{target}: {}", lowered.map_err(|error| error.to_string()).unwrap_err());
+    }
+}
+
+#[test]
+fn what_a_target_lacks_is_refused_at_its_line() {
+    let traced = trace_kernel(&everything::<4>::new(2), crate::Target::GFX942);
+    let error = traced.and_then(|traced| emit(&traced, Emit::Amdgcn, &EmitOptions::default()).map(drop)).unwrap_err();
+    let first = &error.diagnostics[0];
+    assert_eq!(first.message, "`lw.cp_async` does not exist on gfx942");
+    assert!(first.location.as_ref().is_some_and(|place| place.file.ends_with("kernels.rs")), "{error}");
 }
