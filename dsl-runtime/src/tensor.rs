@@ -69,6 +69,11 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
         self.strides
     }
 
+    /// Where its first element lies in its buffer, in bytes. Buffers start at multiples of 256 bytes.
+    pub fn offset_bytes(&self) -> usize {
+        self.offset * T::TYPE.bytes()
+    }
+
     /// How many elements it has.
     pub fn len(&self) -> usize {
         element_count(&self.extents).unwrap_or(usize::MAX)

@@ -1,6 +1,8 @@
 //! Ops that only AMD chips have, or that ROCDL spells its own way.
 
-use super::build::{Builder, Elem, F32, I1, I16, I32, I64, Op, Ty, Val, integer, operand, refuse, result, string, type_of};
+use super::build::{
+    Builder, Elem, F32, I1, I16, I32, I64, Op, Ty, Val, integer, operand, refuse, result, string, type_of,
+};
 use crate::Error;
 use melior::ir::operation::OperationLike;
 

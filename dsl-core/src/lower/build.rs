@@ -472,7 +472,8 @@ impl<'m> Builder<'m> {
         otherwise: impl FnOnce(&Self) -> Result<Vec<Val<'m>>, Error>,
     ) -> Result<Vec<Val<'m>>, Error> {
         let types = results.iter().map(|ty| self.ty(*ty)).collect::<Result<Vec<_>, _>>()?;
-        let op = self.op_with_regions("scf.if", &[condition], &types, &[], vec![block_region(&[]), block_region(&[])])?;
+        let op =
+            self.op_with_regions("scf.if", &[condition], &types, &[], vec![block_region(&[]), block_region(&[])])?;
         let arm = self.at_end(region_block(op, 0)?);
         let values = then(&arm)?;
         arm.op("scf.yield", &values, &[], &[])?;
@@ -483,11 +484,7 @@ impl<'m> Builder<'m> {
     }
 
     /// `scf.if` without results or else arm.
-    pub fn if_then(
-        &self,
-        condition: Val<'m>,
-        then: impl FnOnce(&Self) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub fn if_then(&self, condition: Val<'m>, then: impl FnOnce(&Self) -> Result<(), Error>) -> Result<(), Error> {
         let op = self.op_with_regions("scf.if", &[condition], &[], &[], vec![block_region(&[]), Region::new()])?;
         let arm = self.at_end(region_block(op, 0)?);
         then(&arm)?;

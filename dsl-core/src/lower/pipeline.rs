@@ -132,4 +132,3 @@ pub(super) fn compile(
 pub fn describe(target: Target, opt_level: u8) -> String {
     format!("{}; {}", conversion(target), attach_target(target, opt_level))
 }
-

@@ -41,7 +41,7 @@ pub trait Scalar: Carried + Poison + Copy + std::fmt::Debug + 'static {
     note = "8-bit floats and conditions are converted first: `x.cast::<F32>()`"
 )]
 pub trait Num:
-    Scalar
+    CastTarget
     + ops::Add<Output = Self>
     + ops::Sub<Output = Self>
     + ops::Mul<Output = Self>

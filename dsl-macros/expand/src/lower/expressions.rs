@@ -4,7 +4,9 @@ use proc_macro2::Span;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut;
-use syn::{Expr, ExprBlock, ExprBreak, ExprCall, ExprClosure, ExprContinue, ExprReturn};
+use syn::{
+    Expr, ExprBlock, ExprBreak, ExprCall, ExprClosure, ExprContinue, ExprLit, ExprReturn, ExprUnary, Lit, LitInt, UnOp,
+};
 
 use super::{Lower, Position};
 use crate::analysis::effects::{How, place_root};
@@ -198,6 +200,9 @@ impl Lower<'_> {
         if !single || self.scopes.find(&callee).is_some() {
             return None;
         }
+        if callee == "range" {
+            call.args.iter_mut().for_each(type_literal_bound);
+        }
         // Bounds of mixed kinds: a trait on their tuple tells which. The import keeps the name
         // in the text, for editors and for rustc.
         let (span, function, arguments) = (call.func.span(), &call.func, call.args.iter());
@@ -352,5 +357,19 @@ impl Lower<'_> {
             quote!(#poison())
         });
         block(span, quote_spanned!(span=> #value #flag = #yes(); #poison))
+    }
+}
+
+/// Gives a literal bound the type that rustc's fallback would give it too late: `range(0, n)` must have an
+/// index type before the body uses it. Beside a 64-bit bound the loop is 64 bits wide all the same.
+fn type_literal_bound(bound: &mut Expr) {
+    match bound {
+        Expr::Lit(ExprLit { lit: Lit::Int(literal), .. }) if literal.suffix().is_empty() => {
+            let suffix = if literal.base10_parse::<i32>().is_ok() { "i32" } else { "i64" };
+            let typed = LitInt::new(&format!("{literal}{suffix}"), literal.span());
+            *literal = typed;
+        }
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => type_literal_bound(expr),
+        _ => {}
     }
 }
