@@ -1,7 +1,7 @@
 //! Attributes of operations, read leniently: a missing one is the caller's to report.
 
 use lacewing_core::mlir::ir::{
-    Attribute, AttributeLike, BoolAttribute, DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, OperationLike,
+    Attribute, BoolAttribute, DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, OperationLike,
     OperationRef, StringAttribute,
 };
 
@@ -120,11 +120,6 @@ pub(crate) fn pack_words(ty: ValueType, elements: &[u64]) -> Vec<u32> {
             elements.chunks((32 / bits) as usize).map(word).collect()
         }
     }
-}
-
-/// The type of an attribute's value.
-pub(crate) fn type_text(attribute: Attribute<'_>) -> String {
-    attribute.r#type().to_string()
 }
 
 #[cfg(test)]

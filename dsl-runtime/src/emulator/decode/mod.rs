@@ -12,11 +12,8 @@ mod gpu;
 mod lifetime;
 mod memory;
 mod slots;
-mod types;
+pub(crate) mod types;
 mod vector;
-
-#[cfg(test)]
-mod tests;
 
 use lacewing_core::mlir::IrModule;
 use lacewing_core::mlir::ir::{BlockLike, DictionaryAttribute, OperationLike, OperationRef, RegionLike, StringAttribute};
