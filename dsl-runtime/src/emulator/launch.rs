@@ -8,7 +8,7 @@ use super::blame::{Scene, unflatten};
 use super::exec::interpret::{Interpreter, interpreter};
 use super::exec::print::LINE_LIMIT;
 use super::exec::warp::{BlockMemory, Warp};
-use super::lanes::{LANES, Reg, Slot};
+use super::lanes::{Reg, Slot};
 use super::memory::{GlobalMemory, LockedBuffers, SharedMemory};
 use super::program::{Builtin, ParameterKind};
 use super::report::ReportKind;

@@ -32,6 +32,9 @@ mod program;
 mod report;
 mod schedule;
 
+#[cfg(test)]
+mod tests;
+
 pub use launch::{ArgValue, Checks, Launch, LaunchStats, run};
 pub use memory::Buffer;
 pub use program::Program;

@@ -184,7 +184,7 @@ fn product<I: Isa, const EXACT: bool>(regs: &mut Registers<'_>, op: &MmaOp, dens
 
 /// `mfma` 32x32x8 and 16x16x16 (CDNA3 ISA, "Dense matrix multiply-accumulate": lane `l`, element `e`
 /// hold A's row `l % size` and B's column `l % size` at k = 4 (l / size) + e).
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn mfma(regs: &mut Registers<'_>, op: &MfmaOp) {
     if op.size == 32 { mfma_of::<32, 8>(regs, op) } else { mfma_of::<16, 16>(regs, op) }
 }

@@ -9,6 +9,3 @@ pub(crate) mod interpret;
 pub(crate) mod matrix;
 pub(crate) mod print;
 pub(crate) mod warp;
-
-#[cfg(test)]
-mod tests;
