@@ -438,7 +438,7 @@ impl<'m> Builder<'m> {
         self.value("vector.extract", &[vector], ty, &[("static_position", self.attr(&format!("array<i64: {index}>"))?)])
     }
 
-    pub fn from_elements(&self, elements: &[Val<'m>]) -> Result<Val<'m>, Error> {
+    pub fn vector_of(&self, elements: &[Val<'m>]) -> Result<Val<'m>, Error> {
         let first = elements.first().ok_or_else(|| internal("a vector of no elements", vec![]))?;
         let ty = type_of(*first)?.vector(elements.len() as u32);
         self.value("vector.from_elements", elements, ty, &[])
@@ -472,7 +472,8 @@ impl<'m> Builder<'m> {
         otherwise: impl FnOnce(&Self) -> Result<Vec<Val<'m>>, Error>,
     ) -> Result<Vec<Val<'m>>, Error> {
         let types = results.iter().map(|ty| self.ty(*ty)).collect::<Result<Vec<_>, _>>()?;
-        let op = self.op_with_regions("scf.if", &[condition], &types, &[], vec![block_region(&[]), block_region(&[])])?;
+        let op =
+            self.op_with_regions("scf.if", &[condition], &types, &[], vec![block_region(&[]), block_region(&[])])?;
         let arm = self.at_end(region_block(op, 0)?);
         let values = then(&arm)?;
         arm.op("scf.yield", &values, &[], &[])?;
@@ -483,11 +484,7 @@ impl<'m> Builder<'m> {
     }
 
     /// `scf.if` without results or else arm.
-    pub fn if_then(
-        &self,
-        condition: Val<'m>,
-        then: impl FnOnce(&Self) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub fn if_then(&self, condition: Val<'m>, then: impl FnOnce(&Self) -> Result<(), Error>) -> Result<(), Error> {
         let op = self.op_with_regions("scf.if", &[condition], &[], &[], vec![block_region(&[]), Region::new()])?;
         let arm = self.at_end(region_block(op, 0)?);
         then(&arm)?;
@@ -603,7 +600,7 @@ impl<'m> Numeric for Builder<'m> {
     fn bits(&self, a: Val<'m>) -> Result<Val<'m>, Error> {
         self.bitcast(a, I32)
     }
-    fn from_bits(&self, a: Val<'m>) -> Result<Val<'m>, Error> {
+    fn float_of(&self, a: Val<'m>) -> Result<Val<'m>, Error> {
         self.bitcast(a, F32)
     }
     fn to_int(&self, a: Val<'m>) -> Result<Val<'m>, Error> {

@@ -156,7 +156,11 @@ pub(super) fn atomic_rmw<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Err
     let floating = kind.starts_with('f');
     if kind != "exch" && floating != ty.is_float() {
         let spelling = ty.spelling();
-        return Err(refuse(op, format!("atomic `{kind}` does not apply to {spelling}"), "this is a fault in the trace"));
+        return Err(refuse(
+            op,
+            format!("atomic `{kind}` does not apply to {spelling}"),
+            "this is a fault in the trace",
+        ));
     }
     let scope = sync_scope(b, op)?;
     let (ordering, _) = ordering(op)?;

@@ -93,12 +93,7 @@ pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
     for i in 0..4 {
         operands.push(operand(op, a_count + b_count + i)?);
     }
-    let shape = format!(
-        "#nvvm.shape<m = {}, n = {}, k = {}>",
-        integer(op, "m")?,
-        integer(op, "n")?,
-        integer(op, "k")?
-    );
+    let shape = format!("#nvvm.shape<m = {}, n = {}, k = {}>", integer(op, "m")?, integer(op, "n")?, integer(op, "k")?);
     let element = b.attr(&format!("#nvvm.mma_type<{kind}>"))?;
     let product = b.op(
         "nvvm.mma.sync",
@@ -146,8 +141,20 @@ pub(super) fn system_atomic<'m>(
     let ty = type_of(value)?;
     let width = ty.bits();
     let register = match (ty.lanes, width) {
-        (None, 32) => if ty.is_float() { "f" } else { "r" },
-        (None, 64) => if ty.is_float() { "d" } else { "l" },
+        (None, 32) => {
+            if ty.is_float() {
+                "f"
+            } else {
+                "r"
+            }
+        }
+        (None, 64) => {
+            if ty.is_float() {
+                "d"
+            } else {
+                "l"
+            }
+        }
         _ => return Ok(None),
     };
     let (operation, suffix) = match kind {
@@ -184,8 +191,7 @@ fn is_convergent(op: Op<'_>) -> bool {
 /// `vote.sync.ballot`. Its mask must name exactly the lanes that take part: all at the top level of
 /// the kernel; inside control flow the active ones, so that the others give 0 as promised.
 pub(super) fn ballot<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
-    let mask =
-        if is_convergent(op) { b.constant(I32, -1)? } else { b.call("llvm.nvvm.activemask", &[], I32)? };
+    let mask = if is_convergent(op) { b.constant(I32, -1)? } else { b.call("llvm.nvvm.activemask", &[], I32)? };
     let kind = b.attr("#nvvm<vote_sync_kind ballot>")?;
     let lanes = b.value("nvvm.vote.sync", &[mask, operand(op, 0)?], I32, &[("kind", kind)])?;
     b.cast("arith.extui", lanes, I64)
@@ -331,7 +337,7 @@ pub(super) fn buffer_load<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Er
                     |b| Ok(vec![b.zero(ty.element())?]),
                 )?);
             }
-            Ok(vec![b.from_elements(&elements)?])
+            Ok(vec![b.vector_of(&elements)?])
         },
     )?;
     values.first().copied().ok_or_else(|| refuse(op, "a buffer load without a value", "this is a fault"))
@@ -342,9 +348,8 @@ pub(super) fn buffer_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error>
     let ty = type_of(value)?;
     let access = BufferAccess::new(b, [operand(op, 1)?, operand(op, 2)?, operand(op, 3)?, operand(op, 4)?], ty)?;
     let whole = access.whole(b)?;
-    let store = |b: &Builder<'m>, start, value, ty: Ty| {
-        store_to(b, value, access.address(b, start)?, i64::from(ty.bytes()))
-    };
+    let store =
+        |b: &Builder<'m>, start, value, ty: Ty| store_to(b, value, access.address(b, start)?, i64::from(ty.bytes()));
     if ty.lanes.is_none() {
         return b.if_then(whole, |b| store(b, access.start, value, ty));
     }
