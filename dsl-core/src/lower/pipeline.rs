@@ -162,7 +162,7 @@ pub(super) fn compile(
     toolkit: Option<&str>,
 ) -> Result<Vec<u8>, Error> {
     register_all_llvm_translations(module.context().get());
-    let toolkit = toolkit.map(|path| format!(" toolkit={path}")).unwrap_or_default();
+    let toolkit = toolkit.map(|path| format!(" toolkit=\"{path}\"")).unwrap_or_default();
     let attach = attach_target(target, opt_level);
     run(module, &format!("builtin.module({attach},gpu-module-to-binary{{format={format}{toolkit}}})"))?;
     let ops = ops_inside(module.module().as_operation());
