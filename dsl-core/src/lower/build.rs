@@ -245,6 +245,15 @@ impl<'m> Builder<'m> {
         Self { point: Point::End(block), ..*self }
     }
 
+    /// The same place with the location of the innermost helper alone, without its callers.
+    pub fn at_innermost_line(&self) -> Self {
+        let mut location = self.location;
+        while location.is_call_site() {
+            location = location.call_site_callee();
+        }
+        Self { location, ..*self }
+    }
+
     pub fn target(&self) -> Target {
         self.target
     }

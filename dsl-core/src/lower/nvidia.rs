@@ -213,7 +213,13 @@ pub(super) fn warp_sync<'m>(b: &Builder<'m>) -> Result<(), Error> {
 /// `cf.assert`, which becomes a call of the driver's `__assertfail`: it prints the message, file and
 /// line, and the launch fails with an assertion error.
 pub(super) fn assert<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
-    b.op("cf.assert", &[operand(op, 0)?], &[], &[("msg", b.string_attr(&string(op, "message")?))])?;
+    // The conversion reads file and line from a plain location only.
+    b.at_innermost_line().op(
+        "cf.assert",
+        &[operand(op, 0)?],
+        &[],
+        &[("msg", b.string_attr(&string(op, "message")?))],
+    )?;
     Ok(())
 }
 
