@@ -33,7 +33,7 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
         if kind == "bf16" { b.bitcast(fragment, I16.vector(4)) } else { Ok(fragment) }
     };
     let accumulators = (0..count).map(|i| operand(op, 2 + i)).collect::<Result<Vec<_>, _>>()?;
-    let accumulator = b.from_elements(&accumulators)?;
+    let accumulator = b.vector_of(&accumulators)?;
     let off = b.constant(I32, 0)?;
     let product = b.value(
         name,
@@ -215,7 +215,7 @@ pub(super) fn buffer_load<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Er
             elements.push(b.extract(part, lane)?);
         }
     }
-    b.bitcast(b.from_elements(&elements)?, ty)
+    b.bitcast(b.vector_of(&elements)?, ty)
 }
 
 pub(super) fn buffer_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
@@ -232,7 +232,7 @@ pub(super) fn buffer_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error>
             let first = at / ty.element_bytes();
             let lanes = size / ty.element_bytes();
             let elements = (first..first + lanes).map(|lane| b.extract(value, lane)).collect::<Result<Vec<_>, _>>()?;
-            b.from_elements(&elements)?
+            b.vector_of(&elements)?
         };
         let data = b.bitcast(part, chunk_type(size))?;
         let [resource, offset, scalar_offset, policy] = access.operands(b, at)?;

@@ -80,7 +80,7 @@ fn remainder<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
     for lane in 0..ty.lane_count() {
         elements.push(scalar(b.extract(x, lane)?, b.extract(y, lane)?)?);
     }
-    b.from_elements(&elements)
+    b.vector_of(&elements)
 }
 
 /// `arith.truncf` to nearest stays; toward zero is made from it; other modes do not exist.
@@ -156,7 +156,7 @@ fn from_fp8<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
     let bytes = b.bitcast(x, from.storage())?;
     if from.lanes.is_none() {
         let value = if has_fp8_conversions(b) {
-            let pair = convert_pair(b, b.from_elements(&[bytes, bytes])?, from)?;
+            let pair = convert_pair(b, b.vector_of(&[bytes, bytes])?, from)?;
             b.extract(pair, 0)?
         } else {
             decode(b, bytes, from)?
@@ -169,7 +169,7 @@ fn from_fp8<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
         for lane in (0..lanes).step_by(2) {
             let first = b.extract(bytes, lane)?;
             let second = if lane + 1 < lanes { b.extract(bytes, lane + 1)? } else { first };
-            let pair = convert_pair(b, b.from_elements(&[first, second])?, from)?;
+            let pair = convert_pair(b, b.vector_of(&[first, second])?, from)?;
             elements.push(b.extract(pair, 0)?);
             if lane + 1 < lanes {
                 elements.push(b.extract(pair, 1)?);
@@ -180,7 +180,7 @@ fn from_fp8<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
             elements.push(decode(b, b.extract(bytes, lane)?, from)?);
         }
     }
-    convert_float(b, b.from_elements(&elements)?, to)
+    convert_float(b, b.vector_of(&elements)?, to)
 }
 
 /// `cvt.rn.f16x2.{e4m3x2,e5m2x2}`.

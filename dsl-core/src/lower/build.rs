@@ -245,6 +245,15 @@ impl<'m> Builder<'m> {
         Self { point: Point::End(block), ..*self }
     }
 
+    /// The same place with the location of the innermost helper alone, without its callers.
+    pub fn at_innermost_line(&self) -> Self {
+        let mut location = self.location;
+        while location.is_call_site() {
+            location = location.call_site_callee();
+        }
+        Self { location, ..*self }
+    }
+
     pub fn target(&self) -> Target {
         self.target
     }
@@ -438,7 +447,7 @@ impl<'m> Builder<'m> {
         self.value("vector.extract", &[vector], ty, &[("static_position", self.attr(&format!("array<i64: {index}>"))?)])
     }
 
-    pub fn from_elements(&self, elements: &[Val<'m>]) -> Result<Val<'m>, Error> {
+    pub fn vector_of(&self, elements: &[Val<'m>]) -> Result<Val<'m>, Error> {
         let first = elements.first().ok_or_else(|| internal("a vector of no elements", vec![]))?;
         let ty = type_of(*first)?.vector(elements.len() as u32);
         self.value("vector.from_elements", elements, ty, &[])
@@ -600,7 +609,7 @@ impl<'m> Numeric for Builder<'m> {
     fn bits(&self, a: Val<'m>) -> Result<Val<'m>, Error> {
         self.bitcast(a, I32)
     }
-    fn from_bits(&self, a: Val<'m>) -> Result<Val<'m>, Error> {
+    fn float_of(&self, a: Val<'m>) -> Result<Val<'m>, Error> {
         self.bitcast(a, F32)
     }
     fn to_int(&self, a: Val<'m>) -> Result<Val<'m>, Error> {

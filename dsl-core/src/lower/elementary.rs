@@ -39,7 +39,7 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, function: &str) -> Result<V
             let parts = operands.iter().map(|v| b.extract(*v, lane)).collect::<Result<Vec<_>, _>>()?;
             elements.push(scalar(b, op, function, &parts, ty.element(), fast)?);
         }
-        return b.from_elements(&elements);
+        return b.vector_of(&elements);
     }
     scalar(b, op, function, &operands, ty, fast)
 }

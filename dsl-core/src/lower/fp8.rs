@@ -58,7 +58,7 @@ pub(crate) fn encode<N: Numeric>(n: &N, x: N::Value, format: Fp8) -> Result<N::V
     // Subnormal results: adding a number whose unit is the format's smallest step rounds to it.
     let smallest_step = 1 - format.bias() - format.fraction_bits();
     let magic = 2f32.powi(smallest_step + 23);
-    let sum = n.add(n.from_bits(clamped)?, n.float(magic)?)?;
+    let sum = n.add(n.float_of(clamped)?, n.float(magic)?)?;
     let subnormal = n.isub(n.bits(sum)?, n.int(magic.to_bits() as i32)?)?;
 
     let smallest_normal = n.int(2f32.powi(1 - format.bias()).to_bits() as i32)?;
@@ -74,7 +74,7 @@ pub(crate) fn decode<N: Numeric>(n: &N, byte: N::Value, format: Fp8) -> Result<N
     let magnitude = n.iand(byte, n.int(0x7f)?)?;
     let shifted = n.ishl(magnitude, n.int(23 - format.fraction_bits())?)?;
     // With f32's bias this is too small by a power of two; the product is exact, subnormals included.
-    let value = n.mul(n.from_bits(shifted)?, n.float(2f32.powi(127 - format.bias()))?)?;
+    let value = n.mul(n.float_of(shifted)?, n.float(2f32.powi(127 - format.bias()))?)?;
     let value = match format {
         Fp8::E4M3 => {
             let is_nan = n.iequal(magnitude, n.int(0x7f)?)?;
@@ -87,7 +87,7 @@ pub(crate) fn decode<N: Numeric>(n: &N, byte: N::Value, format: Fp8) -> Result<N
             n.select(special, edge, value)?
         }
     };
-    n.from_bits(n.ior(n.bits(value)?, sign)?)
+    n.float_of(n.ior(n.bits(value)?, sign)?)
 }
 
 #[cfg(test)]

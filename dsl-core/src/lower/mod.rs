@@ -177,7 +177,7 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
     if what == Emit::Lowered {
         return Ok(Artifact::Text(module.text(false)));
     }
-    pipeline::to_llvm_dialect(&mut module, target)?;
+    pipeline::to_llvm_dialect(&mut module, &traced.meta)?;
     let assembly = |mut module: IrModule| {
         let bytes = pipeline::compile(&mut module, target, options.opt_level, "isa", None)?;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();

@@ -74,7 +74,7 @@ pub(crate) trait Numeric {
     /// The bits of an `f32` as `i32`.
     fn bits(&self, a: Self::Value) -> Result<Self::Value, Self::Error>;
     /// The `f32` of these bits.
-    fn from_bits(&self, a: Self::Value) -> Result<Self::Value, Self::Error>;
+    fn float_of(&self, a: Self::Value) -> Result<Self::Value, Self::Error>;
     /// `f32` to `i32`, toward zero, saturating; NaN gives 0.
     fn to_int(&self, a: Self::Value) -> Result<Self::Value, Self::Error>;
     /// `i32` or `i64` to `f32`.
@@ -261,7 +261,7 @@ pub(crate) mod host {
         fn bits(&self, a: Host) -> Out {
             Ok(Host::I(a.f()?.to_bits() as i32))
         }
-        fn from_bits(&self, a: Host) -> Out {
+        fn float_of(&self, a: Host) -> Out {
             Ok(Host::F(f32::from_bits(a.i()? as u32)))
         }
         fn to_int(&self, a: Host) -> Out {

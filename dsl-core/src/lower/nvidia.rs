@@ -213,7 +213,13 @@ pub(super) fn warp_sync<'m>(b: &Builder<'m>) -> Result<(), Error> {
 /// `cf.assert`, which becomes a call of the driver's `__assertfail`: it prints the message, file and
 /// line, and the launch fails with an assertion error.
 pub(super) fn assert<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
-    b.op("cf.assert", &[operand(op, 0)?], &[], &[("msg", b.string_attr(&string(op, "message")?))])?;
+    // The conversion reads file and line from a plain location only.
+    b.at_innermost_line().op(
+        "cf.assert",
+        &[operand(op, 0)?],
+        &[],
+        &[("msg", b.string_attr(&string(op, "message")?))],
+    )?;
     Ok(())
 }
 
@@ -337,7 +343,7 @@ pub(super) fn buffer_load<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Er
                     |b| Ok(vec![b.zero(ty.element())?]),
                 )?);
             }
-            Ok(vec![b.from_elements(&elements)?])
+            Ok(vec![b.vector_of(&elements)?])
         },
     )?;
     values.first().copied().ok_or_else(|| refuse(op, "a buffer load without a value", "this is a fault"))

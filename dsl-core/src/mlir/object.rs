@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_char};
 
-use melior::ir::operation::OperationLike as _;
 use melior::ir::{Attribute, AttributeLike, Module};
 
 unsafe extern "C" {
