@@ -5,3 +5,4 @@
 mod cli;
 mod cli_attention;
 mod cli_compile;
+mod launch;
