@@ -13,6 +13,7 @@ const STEPS: &[Step] = &[
     ("format", |workspace| process::run(&mut workspace.cargo(["fmt", "--all", "--check"]))),
     ("repository", checks::run),
     ("spelling", spelling),
+    ("licences", licences),
     ("lints", lints),
     ("documentation", documentation),
     ("kernel table", status::check_kernels),
@@ -49,10 +50,19 @@ fn documentation(workspace: &Workspace) -> Result<(), Error> {
 
 /// Runs `typos` where it is installed; the repository checks hold the commonest mistakes.
 fn spelling(workspace: &Workspace) -> Result<(), Error> {
-    match process::which("typos") {
-        Some(typos) => process::run(&mut workspace.command(typos)),
+    if_installed(workspace, "typos", &[])
+}
+
+/// Runs `cargo-deny` where it is installed. Advisories are left out: they need a network.
+fn licences(workspace: &Workspace) -> Result<(), Error> {
+    if_installed(workspace, "cargo-deny", &["--offline", "check", "licenses", "bans", "sources"])
+}
+
+fn if_installed(workspace: &Workspace, program: &str, args: &[&str]) -> Result<(), Error> {
+    match process::which(program) {
+        Some(path) => process::run(workspace.command(path).args(args)),
         None => {
-            eprintln!("typos is not installed: skipped");
+            eprintln!("{program} is not installed: skipped");
             Ok(())
         }
     }

@@ -94,8 +94,7 @@ pub(crate) fn value_of(jump: JumpKind) -> Ident {
 /// A block expression of generated statements. It is a real block, so that syn knows where it needs
 /// parentheses; its inside is left unparsed, so that a deep nest is not parsed once a level.
 pub(crate) fn block(span: Span, statements: TokenStream) -> Expr {
-    let mut brace_token = syn::token::Brace::default();
-    brace_token.span = delimiters(span);
+    let brace_token = syn::token::Brace { span: delimiters(span) };
     Expr::Block(syn::ExprBlock {
         attrs: Vec::new(),
         label: None,
@@ -105,8 +104,7 @@ pub(crate) fn block(span: Span, statements: TokenStream) -> Expr {
 
 /// A parenthesised generated expression.
 pub(crate) fn parenthesised(span: Span, expression: TokenStream) -> Expr {
-    let mut paren_token = syn::token::Paren::default();
-    paren_token.span = delimiters(span);
+    let paren_token = syn::token::Paren { span: delimiters(span) };
     Expr::Paren(syn::ExprParen { attrs: Vec::new(), paren_token, expr: Box::new(Expr::Verbatim(expression)) })
 }
 

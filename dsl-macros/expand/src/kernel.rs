@@ -110,12 +110,16 @@ impl Kernel<'_> {
         let phantom = quote!(::core::marker::PhantomData);
         let marker = quote!(#phantom<fn() -> (#(#type_params,)*)>);
 
-        let (documentation, lints): (Vec<_>, Vec<_>) = function.attrs.iter().partition(|attribute| !is_lint(attribute));
+        // Where the kernel is left out, so is all that it became.
+        let (configuration, other): (Vec<_>, Vec<_>) =
+            function.attrs.iter().partition(|attribute| attribute.path().is_ident("cfg"));
+        let (lints, documentation): (Vec<_>, Vec<_>) = other.into_iter().partition(|attribute| is_lint(attribute));
+        let configuration = quote!(#(#configuration)*);
         let struct_lints = quote! {
             #[allow(non_camel_case_types, reason = "a kernel is named like the function that it is written as")]
             #(#lints)*
         };
-        let new_doc = format!("The kernel `{name}` with its compile-time parameters.");
+        let new_doc = format!(" The kernel `{name}` with its compile-time parameters.");
 
         let comptime_bound = |names: &[&str]| -> TokenStream {
             let bounds =
@@ -157,6 +161,7 @@ impl Kernel<'_> {
 
         quote! {
             #errors
+            #configuration
             #(#documentation)*
             #struct_lints
             #visibility struct #name #generics #where_clause {
@@ -164,6 +169,7 @@ impl Kernel<'_> {
                 __lw_types: #marker,
             }
 
+            #configuration
             impl #impl_generics #name #type_generics #where_clause {
                 #[doc = #new_doc]
                 #[must_use]
@@ -173,18 +179,21 @@ impl Kernel<'_> {
                 }
             }
 
+            #configuration
             impl #impl_generics ::core::clone::Clone for #name #type_generics #clone_where {
                 fn clone(&self) -> Self {
                     Self { #(#fields: ::core::clone::Clone::clone(&self.#fields),)* __lw_types: #phantom }
                 }
             }
 
+            #configuration
             impl #impl_generics ::core::fmt::Debug for #name #type_generics #debug_where {
                 fn fmt(&self, __lw_formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     __lw_formatter.debug_struct(#name_text) #(.field(#field_texts, &self.#fields))* .finish()
                 }
             }
 
+            #configuration
             impl #impl_generics #kernel_trait for #name #type_generics #kernel_where {
                 type Params = (#(#param_types,)*);
 

@@ -76,13 +76,19 @@ enum Arguments {
 
 impl Parse for Arguments {
     fn parse(input: ParseStream) -> syn::Result<Self> {
-        let ahead = input.fork();
-        if ahead.parse::<Expr>().is_ok() && ahead.peek(Token![;]) {
-            let value = input.parse()?;
-            input.parse::<Token![;]>()?;
-            return Ok(Arguments::Repeat(Box::new(value), Box::new(input.parse()?)));
+        let mut list = Punctuated::new();
+        while !input.is_empty() {
+            let argument = input.parse()?;
+            if list.is_empty() && input.peek(Token![;]) {
+                input.parse::<Token![;]>()?;
+                return Ok(Arguments::Repeat(Box::new(argument), Box::new(input.parse()?)));
+            }
+            list.push_value(argument);
+            if !input.is_empty() {
+                list.push_punct(input.parse()?);
+            }
         }
-        Ok(Arguments::List(Punctuated::parse_terminated(input)?))
+        Ok(Arguments::List(list))
     }
 }
 

@@ -10,6 +10,8 @@ mod loops;
 mod macros;
 mod operators;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
