@@ -36,6 +36,10 @@ pub(crate) enum Op {
     F16HighToF32 { d: Reg, a: Reg },
     /// Two binary32 values, rounded to nearest even, as the halves of a word.
     PackF16 { d: Reg, low: Reg, high: Reg },
+    /// Two slots of words to one pair of slots of 64-bit numbers, low words first.
+    JoinWords { d: Reg, a: Reg },
+    /// The opposite.
+    SplitWords { d: Reg, a: Reg },
     /// `base + index * scale` for 64-bit addresses and indices.
     Address64 { d: Reg, base: Reg, index: Reg, scale: u32 },
     /// `base + index * scale` for 32-bit addresses and indices.

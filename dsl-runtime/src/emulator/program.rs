@@ -254,6 +254,7 @@ impl Program {
             }
             Op::F16LowToF32 { d, a } | Op::F16HighToF32 { d, a } => [d, a].into_iter().for_each(|r| v.slots(r, 1)),
             Op::PackF16 { d, low, high } => [d, low, high].into_iter().for_each(|r| v.slots(r, 1)),
+            Op::JoinWords { d, a } | Op::SplitWords { d, a } => [d, a].into_iter().for_each(|r| v.slots(r, 2)),
             Op::Address64 { d, base, index, .. } => [d, base, index].into_iter().for_each(|r| v.slots(r, 2)),
             Op::Address32 { d, base, index, .. } => [d, base, index].into_iter().for_each(|r| v.slots(r, 1)),
             Op::Move { d, a, count } | Op::MoveMasked { d, a, count, .. } => {

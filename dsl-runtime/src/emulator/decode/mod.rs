@@ -1,9 +1,149 @@
 //! From the traced module to bytecode.
+//!
+//! A function is read twice: once to learn how long each value lives ([`lifetime`]), once to emit
+//! code. Constants, arguments and thread numbers have slots of their own, set before the kernel runs.
 
-use lacewing_core::{Error, Traced};
+mod arith;
+mod attributes;
+mod control;
+mod convert;
+mod emit;
+mod gpu;
+mod lifetime;
+mod memory;
+mod slots;
+mod types;
+mod vector;
 
-use super::program::Program;
+#[cfg(test)]
+mod tests;
 
-pub(crate) fn decode(_traced: &Traced) -> Result<Program, Error> {
-    Err(Error::new("not yet"))
+use lacewing_core::mlir::IrModule;
+use lacewing_core::mlir::ir::{BlockLike, DictionaryAttribute, OperationLike, OperationRef, RegionLike, StringAttribute};
+use lacewing_core::mlir::array_elements;
+use lacewing_core::{Error, KernelMeta, Traced};
+
+use self::emit::Decoder;
+use self::lifetime::{Lifetimes, op_name, value_key};
+use self::types::{Elem, Place};
+use super::op::Op;
+use super::program::{Member, Parameter, ParameterKind, Program};
+
+/// Decodes a traced kernel.
+pub(crate) fn decode(traced: &Traced) -> Result<Program, Error> {
+    let function = find_function(&traced.module).ok_or_else(|| Error::new("the module holds no kernel (`gpu.func`)"))?;
+    decode_function(&traced.meta, &function)
+}
+
+/// The module's `gpu.func`.
+fn find_function(module: &IrModule) -> Option<OperationRef<'_, '_>> {
+    let mut modules = operations(module.module().body());
+    let gpu_module = modules.find(|op| op_name(op) == "gpu.module")?;
+    let body = gpu_module.region(0).ok()?.first_block()?;
+    operations(body).find(|op| op_name(op) == "gpu.func")
+}
+
+/// The operations of a block.
+fn operations<'c: 'a, 'a>(block: impl BlockLike<'c, 'a>) -> impl Iterator<Item = OperationRef<'c, 'a>> {
+    std::iter::successors(block.first_operation(), |op| op.next_in_block())
+}
+
+fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result<Program, Error> {
+    let program = Program {
+        name: meta.name.clone(),
+        target: meta.target,
+        block: meta.attributes.block,
+        shared_bytes: meta.shared_bytes,
+        members: vec![Member { name: "shared memory".into(), low: 0, high: meta.shared_bytes }],
+        parameters: Vec::new(),
+        ops: Vec::new(),
+        locations: Vec::new(),
+        places: Vec::new(),
+        slot_count: 0,
+        mask_count: 0,
+        frame_depth: 0,
+        constants: Vec::new(),
+        mask_constants: Vec::new(),
+        builtins: Vec::new(),
+        accesses: Vec::new(),
+        atomics: Vec::new(),
+        copies: Vec::new(),
+        matrix_loads: Vec::new(),
+        products: Vec::new(),
+        wave_products: Vec::new(),
+        prints: Vec::new(),
+        messages: Vec::new(),
+    };
+    let threads = meta.attributes.threads();
+    if threads == 0 || threads > u64::from(meta.target.max_block_threads()) {
+        return Err(Error::new(format!("kernel `{}`: a block of {threads} threads cannot be launched", meta.name)));
+    }
+    let body = function.region(0).ok().and_then(|region| region.first_block());
+    let body = body.ok_or_else(|| Error::new(format!("kernel `{}` has no body", meta.name)))?;
+    let ops: Vec<OperationRef<'_, '_>> = operations(body).collect();
+    let mut decoder = Decoder::new(program, Lifetimes::of(&ops));
+    decoder.locate(function);
+    decoder.parameters(function)?;
+    let last = decoder.block(function, body)?;
+    decoder.locate(&last);
+    decoder.emit(Op::End);
+    let mut program = decoder.program;
+    program.slot_count = decoder.slots.size();
+    program.mask_count = decoder.masks.size();
+    if program.verify() {
+        Ok(program)
+    } else {
+        Err(Error::new(format!("kernel `{}`: the emulator decoded it wrongly: this is a fault in Lacewing", meta.name)))
+    }
+}
+
+impl Decoder {
+    /// Gives the kernel's arguments their slots.
+    fn parameters(&mut self, function: &OperationRef<'_, '_>) -> Result<(), Error> {
+        let block = function.region(0).ok().and_then(|region| region.first_block());
+        let block = block.ok_or_else(|| self.unknown(function))?;
+        let attributes = function.attribute("arg_attrs").ok().and_then(array_elements).unwrap_or_default();
+        let mut tensor = String::new();
+        for index in 0..block.argument_count() {
+            let argument = block.argument(index).map_err(|_| self.unknown(function))?;
+            let ty = self.type_of(function, argument)?;
+            let dictionary = attributes.get(index).and_then(|&a| DictionaryAttribute::try_from(a).ok());
+            let text = |name: &str| {
+                let attribute = dictionary.as_ref()?.element_by_name(name)?;
+                Some(StringAttribute::try_from(attribute).ok()?.value().to_owned())
+            };
+            let name = match (text("lw.name"), text("lw.role")) {
+                (Some(name), _) => {
+                    tensor.clone_from(&name);
+                    name
+                }
+                (None, Some(role)) => format!("{role} of {tensor}"),
+                (None, None) => format!("argument {index}"),
+            };
+            let kind = match ty.elem {
+                Elem::GlobalPointer => {
+                    ParameterKind::Pointer { writable: text("lw.access").as_deref() == Some("write") }
+                }
+                Elem::I1 | Elem::SharedPointer => return Err(self.unknown(function)),
+                elem => ParameterKind::Scalar { bytes: (elem.bits() / 8) as u8 },
+            };
+            if ty.is_vector {
+                return Err(self.unknown(function));
+            }
+            let base = self.slots.take_fresh(ty.slots() * self.halves);
+            self.bind(value_key(argument), Place { ty, base, stride: ty.slots() });
+            self.program.parameters.push(Parameter { name, kind, slot: base });
+        }
+        Ok(())
+    }
+
+    /// Decodes one operation.
+    pub(crate) fn operation(&mut self, op: &OperationRef<'_, '_>, name: &str) -> Result<(), Error> {
+        let known = match name.split('.').next() {
+            Some("scf") => self.control(op, name)?,
+            Some("gpu") => self.gpu(op, name)?,
+            _ => self.arith(op, name)? || self.vector(op, name)? || self.memory(op, name)? || self.gpu(op, name)?,
+        };
+        if known { Ok(()) } else { Err(self.unknown(op)) }
+    }
 }

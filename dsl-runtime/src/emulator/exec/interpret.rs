@@ -147,6 +147,15 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::F16LowToF32 { d, a } => widen_f16::<I, 0>(&mut regs, d, a),
             Op::F16HighToF32 { d, a } => widen_f16::<I, 16>(&mut regs, d, a),
             Op::PackF16 { d, low, high } => pack_f16::<I>(&mut regs, d, low, high),
+            Op::JoinWords { d, a } => {
+                let (low, high) = (regs.read::<u32>(a), regs.read::<u32>(a + 1));
+                regs.write::<u64>(d, std::array::from_fn(|i| u64::from(low[i]) | u64::from(high[i]) << 32));
+            }
+            Op::SplitWords { d, a } => {
+                let lanes = regs.read::<u64>(a);
+                regs.write(d, lanes.map(|x| x as u32));
+                regs.write(d + 1, lanes.map(|x| (x >> 32) as u32));
+            }
             Op::Address64 { d, base, index, scale } => {
                 regs.map2::<u64, u64, u64>(d, base, index, |base, index| {
                     base.wrapping_add(index.wrapping_mul(u64::from(scale)))
