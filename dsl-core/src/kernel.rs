@@ -244,7 +244,10 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
             .into());
         }
         // The user's own host code panicked: not ours to swallow.
-        Err(payload) => std::panic::resume_unwind(payload),
+        Err(payload) => match payload.downcast::<trace::Stopped>() {
+            Ok(stopped) => return Err(stopped.0.into()),
+            Err(payload) => std::panic::resume_unwind(payload),
+        },
     };
     check_resources(kernel.name(), &attributes, target, &mut trace, loc);
     let diagnostics = trace.take_diagnostics();

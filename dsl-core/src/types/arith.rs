@@ -181,7 +181,7 @@ pub(crate) fn cast(from: ScalarType, to: ScalarType, value: RawValue, rounding: 
                 .label("this would round twice")
                 .help("convert to `F32` first, if that is meant");
             trace::error(loc, diagnostic);
-            return RawValue::DEAD;
+            return trace::refused(source.with_element(to), loc);
         }
         let wide = cast(from, S::F32, value, Rounding::NearestEven, loc);
         return emit("lw.to_fp8", wide, to);

@@ -118,13 +118,14 @@ impl<T: Scalar, A: Access> Place<T, A> {
 
 macro_rules! rmw {
     ($bound:ident: $($(#[$doc:meta])* $name:ident $with:ident $kind:expr;)*) => {
-        impl<T: $bound, A: Access> Place<T, A> { $(
+        impl<T: Scalar, A: Access> Place<T, A> { $(
             $(#[$doc])*
             ///
             /// Relaxed, and visible to the device (in shared memory: to the block). Gives the old element.
             #[track_caller]
             pub fn $name(self, value: T) -> T
             where
+                T: $bound,
                 A: Writable,
             {
                 self.rmw($kind, value, Ordering::Relaxed, default_scope::<A>(), Location::caller())
@@ -135,6 +136,7 @@ macro_rules! rmw {
             #[track_caller]
             pub fn $with(self, value: T, ordering: Ordering, scope: Scope) -> T
             where
+                T: $bound,
                 A: Writable,
             {
                 self.rmw($kind, value, ordering, scope, Location::caller())
@@ -163,12 +165,13 @@ rmw! { AtomicInt:
     atomic_xor atomic_xor_with "xor";
 }
 
-impl<T: Atomic, A: Access> Place<T, A> {
+impl<T: Scalar, A: Access> Place<T, A> {
     /// Stores `desired` if the element equals `expected`, at once; gives the old element. Floats are
     /// compared by their bits. Ordering and scope are as in [`Place::atomic_add`].
     #[track_caller]
     pub fn atomic_cas(self, expected: T, desired: T) -> T
     where
+        T: Atomic,
         A: Writable,
     {
         self.compare_exchange(expected, desired, Ordering::Relaxed, default_scope::<A>(), Location::caller())
@@ -178,6 +181,7 @@ impl<T: Atomic, A: Access> Place<T, A> {
     #[track_caller]
     pub fn atomic_cas_with(self, expected: T, desired: T, ordering: Ordering, scope: Scope) -> T
     where
+        T: Atomic,
         A: Writable,
     {
         self.compare_exchange(expected, desired, ordering, scope, Location::caller())

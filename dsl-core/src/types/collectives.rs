@@ -254,7 +254,8 @@ pub fn reduce_warp<V: Shuffle>(value: V, mut op: impl FnMut(V, V) -> V) -> V {
     let loc = Location::caller();
     let (warp, threads) = (ids::target().warp_size(), ids::block_threads());
     let full = threads.is_multiple_of(warp);
-    if !full && !(threads < warp && threads.is_power_of_two()) {
+    let part = threads < warp && threads.is_power_of_two();
+    if !(full || part) {
         let message = format!("`reduce_warp` in a block of {threads} threads: its last warp has missing lanes");
         trace::error(loc, Diagnostic::error(message).help(format!("make the block a multiple of {warp} threads")));
         return value;

@@ -37,8 +37,8 @@ impl Access for InShared {
 
 /// An [`Access`] that allows stores.
 #[diagnostic::on_unimplemented(
-    message = "this place cannot be written: it belongs to a `Tensor`, which the kernel only reads",
-    label = "a place of a read-only tensor",
+    message = "this memory cannot be written: it belongs to a `Tensor`, which the kernel only reads",
+    label = "write to a read-only tensor",
     note = "take the parameter as `TensorMut<T, RANK>` to store through it"
 )]
 pub trait Writable: Access {}
@@ -89,9 +89,7 @@ pub(crate) fn stored(ty: IrType) -> IrType {
 /// A value as it is stored.
 pub(crate) fn to_memory(ty: IrType, value: RawValue, loc: Loc) -> RawValue {
     match ty.element() {
-        Some(ScalarType::Bool) => {
-            arith::cast(ScalarType::Bool, ScalarType::U8, value, Rounding::NearestEven, loc)
-        }
+        Some(ScalarType::Bool) => arith::cast(ScalarType::Bool, ScalarType::U8, value, Rounding::NearestEven, loc),
         _ => value,
     }
 }
@@ -125,11 +123,16 @@ fn address_unit(ty: ScalarType) -> &'static str {
     }
 }
 
-/// The address `index` elements after `base`; `index` is an `I64`, or an `I32` in shared memory.
-pub(crate) fn element_address(space: Space, ty: ScalarType, base: RawValue, index: RawValue, loc: Loc) -> RawValue {
-    if trace::known(index) == Some(0) {
-        return base;
-    }
+/// The address `index` elements after `base`; `index` is an `I64`, or an `I32` in shared memory, and `None`
+/// stands for 0.
+pub(crate) fn element_address(
+    space: Space,
+    ty: ScalarType,
+    base: RawValue,
+    index: Option<RawValue>,
+    loc: Loc,
+) -> RawValue {
+    let Some(index) = index else { return base };
     let attributes = [
         ("elem_type", Attr::Text(address_unit(ty).to_owned())),
         // LLVM's mark for "this index is an operand".
@@ -145,6 +148,10 @@ impl<T: Scalar, A: Access> Place<T, A> {
 
     pub(crate) fn address(self) -> RawValue {
         self.address
+    }
+
+    pub(crate) fn element_type(self) -> ScalarType {
+        T::TYPE
     }
 
     fn read(self, ty: IrType, mask: Option<(Bool, RawValue)>, loc: Loc) -> RawValue {
@@ -199,8 +206,9 @@ impl<T: Scalar, A: Access> Place<T, A> {
     pub fn offset(self, elements: impl Coordinate) -> Self {
         let loc = Location::caller();
         let index = match (A::SPACE, elements.coordinate(loc)) {
-            (Space::Global, index) => index.wide(loc),
-            (Space::Shared, index) => index.narrow(loc),
+            (_, Coord::Known(0)) => None,
+            (Space::Global, index) => Some(index.wide(loc)),
+            (Space::Shared, index) => Some(index.narrow(loc)),
         };
         Self::new(element_address(A::SPACE, T::TYPE, self.address, index, loc))
     }
@@ -371,22 +379,16 @@ macro_rules! tuple_indices {
 }
 tuple_indices! { 1 (A) 2 (A B) 3 (A B C) 4 (A B C D) 5 (A B C D E) 6 (A B C D E F) }
 
-/// The sum of products `coordinate * stride`, leaving out what is known to be zero, in type `ty`.
-pub(crate) fn linear(terms: impl IntoIterator<Item = (RawValue, RawValue)>, ty: ScalarType, loc: Loc) -> RawValue {
-    let mut sum = None;
-    for (coordinate, stride) in terms {
-        if trace::known(coordinate) == Some(0) {
-            continue;
-        }
-        let term = match (trace::known(coordinate), trace::known(stride)) {
-            (_, Some(1)) => coordinate,
-            (Some(1), _) => stride,
-            _ => arith::binary(Binary::Mul, ty, coordinate, stride, loc),
-        };
-        sum = Some(match sum {
-            None => term,
-            Some(sum) => arith::binary(Binary::Add, ty, sum, term, loc),
-        });
+/// `coordinate * stride` in type `ty`, with what is known to be 1 left out.
+pub(crate) fn scaled(coordinate: RawValue, stride: RawValue, ty: ScalarType, loc: Loc) -> RawValue {
+    match (trace::known(coordinate), trace::known(stride)) {
+        (_, Some(1)) => coordinate,
+        (Some(1), _) => stride,
+        _ => arith::binary(Binary::Mul, ty, coordinate, stride, loc),
     }
-    sum.unwrap_or_else(|| trace::constant(ty, Constant::Int(0), loc))
+}
+
+/// The sum of some values of type `ty`; `None` stands for 0.
+pub(crate) fn sum(terms: impl IntoIterator<Item = RawValue>, ty: ScalarType, loc: Loc) -> Option<RawValue> {
+    terms.into_iter().reduce(|sum, term| arith::binary(Binary::Add, ty, sum, term, loc))
 }

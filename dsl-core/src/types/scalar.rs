@@ -76,7 +76,7 @@ pub trait Int:
 /// A float type with arithmetic. Literals of generic code are `f32`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a float type of the kernel language",
-    note = "the floats with arithmetic are `F16`, `BF16`, `F32` and `F64`"
+    note = "these are `F16`, `BF16` and `F32`; `F64` has arithmetic and exact functions of its own"
 )]
 pub trait Float:
     Num

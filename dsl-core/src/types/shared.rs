@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::place::{self, Coord, Index, InShared, Place};
 use super::Scalar;
+use super::place::{self, Coord, InShared, Index, Place};
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue, Space};
 use crate::{Diagnostic, ScalarType};
@@ -99,7 +99,7 @@ impl SharedAlloc {
                 Diagnostic::error(format!("shared member `{name}` cannot be aligned to {align} bytes"))
                     .help(format!("alignments are powers of two up to {MAX_ALIGN}")),
             );
-            return RawValue::DEAD;
+            return trace::refused(IrType::Pointer(Space::Shared), loc);
         }
         let overlap = self.overlap.take();
         trace::with(|t| {
@@ -178,7 +178,7 @@ fn element<T: Scalar, const R: usize>(
             let diagnostic =
                 if R > 1 { diagnostic.label(format!("in dimension {dim}")) } else { diagnostic.label("out of range") };
             trace::error(loc, diagnostic);
-            return Place::new(RawValue::DEAD);
+            return Place::new(trace::refused(IrType::Pointer(Space::Shared), loc));
         }
     }
     let int = |value: i64| trace::constant(ScalarType::I32, Constant::Int(value), loc);
@@ -188,13 +188,14 @@ fn element<T: Scalar, const R: usize>(
     for (coordinate, stride) in index.into_iter().zip(strides) {
         match coordinate {
             Coord::Known(value) => fixed += value * stride as i64,
-            _ => terms.push((coordinate.narrow(loc), int(stride as i64))),
+            _ if stride == 1 => terms.push(coordinate.narrow(loc)),
+            _ => terms.push(place::scaled(coordinate.narrow(loc), int(stride as i64), ScalarType::I32, loc)),
         }
     }
     if fixed != 0 {
-        terms.push((int(fixed), int(1)));
+        terms.push(int(fixed));
     }
-    let offset = place::linear(terms, ScalarType::I32, loc);
+    let offset = place::sum(terms, ScalarType::I32, loc);
     Place::new(place::element_address(Space::Shared, T::TYPE, base, offset, loc))
 }
 
@@ -326,4 +327,3 @@ impl<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize> Sha
         element(self.base, index.coordinates(loc), [ROWS, COLUMNS], [PITCH, 1], loc)
     }
 }
-

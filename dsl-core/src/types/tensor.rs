@@ -35,46 +35,47 @@ impl<const R: usize> View<R> {
     /// Address of an element, in 64 bits before any multiplication.
     fn address(&self, index: [Coord; R], ty: ScalarType, loc: Loc) -> RawValue {
         if index.iter().any(|coordinate| coordinate.is_negative(loc)) {
-            return RawValue::DEAD;
+            return trace::refused(IrType::Pointer(Space::Global), loc);
         }
-        let terms = index.iter().zip(self.strides).map(|(coordinate, stride)| (coordinate.wide(loc), stride));
-        let offset = place::linear(terms, ScalarType::I64, loc);
+        let terms = index.iter().zip(self.strides).filter(|(coordinate, _)| !matches!(coordinate, Coord::Known(0)));
+        let terms = terms.map(|(coordinate, stride)| place::scaled(coordinate.wide(loc), stride, ScalarType::I64, loc));
+        let offset = place::sum(terms, ScalarType::I64, loc);
         place::element_address(Space::Global, ty, self.base, offset, loc)
     }
 
     /// The tile at a tile coordinate: base moved, extents clamped to what is left.
     fn tile(&self, shape: [usize; R], coordinate: [Coord; R], ty: ScalarType, loc: Loc) -> Self {
         if coordinate.iter().any(|coordinate| coordinate.is_negative(loc)) {
-            return Self { base: RawValue::DEAD, ..*self };
+            return Self { base: trace::refused(IrType::Pointer(Space::Global), loc), ..*self };
         }
-        let mut starts = [RawValue::DEAD; R];
         let mut extents = self.extents;
+        let mut starts = Vec::new();
+        let int = |value| trace::constant(ScalarType::I64, Constant::Int(value), loc);
         let long = |op, a, b| arith::binary(op, ScalarType::I64, a, b, loc);
-        for (dim, (start, extent)) in starts.iter_mut().zip(&mut extents).enumerate() {
-            let size = trace::constant(ScalarType::I64, Constant::Int(shape[dim] as i64), loc);
-            let place = coordinate[dim];
-            *start = match place {
-                Coord::Known(index) => {
-                    trace::constant(ScalarType::I64, Constant::Int(index.saturating_mul(shape[dim] as i64)), loc)
-                }
-                _ => place::linear([(place.wide(loc), size)], ScalarType::I64, loc),
+        let dims = shape.into_iter().zip(coordinate).zip(self.strides);
+        for (((size, coordinate), stride), extent) in dims.zip(&mut extents) {
+            let size = size as i64;
+            let start = match coordinate {
+                Coord::Known(0) => None,
+                Coord::Known(index) => Some(int(index.saturating_mul(size))),
+                _ => Some(place::scaled(coordinate.wide(loc), int(size), ScalarType::I64, loc)),
             };
             let whole = trace::emit1("arith.extsi", &[*extent], IrType::I64, &[], loc);
-            let rest = if trace::known(*start) == Some(0) { whole } else { long(Binary::Sub, whole, *start) };
-            let zero = trace::constant(ScalarType::I64, Constant::Int(0), loc);
-            let clamped = long(Binary::Max, long(Binary::Min, rest, size), zero);
+            let rest = start.map_or(whole, |start| long(Binary::Sub, whole, start));
+            let clamped = long(Binary::Max, long(Binary::Min, rest, int(size)), int(0));
             *extent = trace::emit1("arith.trunci", &[clamped], IrType::I32, &[], loc);
+            starts.extend(start.map(|start| place::scaled(start, stride, ScalarType::I64, loc)));
         }
-        let offset = place::linear(starts.into_iter().zip(self.strides), ScalarType::I64, loc);
+        let offset = place::sum(starts, ScalarType::I64, loc);
         let base = place::element_address(Space::Global, ty, self.base, offset, loc);
         Self { base, extents, strides: self.strides }
     }
 
-    fn part(of: &[RawValue; R], dim: usize, loc: Loc) -> RawValue {
+    fn part(of: &[RawValue; R], dim: usize, ty: IrType, loc: Loc) -> RawValue {
         of.get(dim).copied().unwrap_or_else(|| {
             let message = format!("dimension {dim} of a tensor of rank {R}");
             trace::error(loc, Diagnostic::error(message).label("dimensions count from 0"));
-            RawValue::DEAD
+            trace::refused(ty, loc)
         })
     }
 
@@ -166,13 +167,13 @@ macro_rules! tensor {
             /// Elements in dimension `dim`, a host number below the rank.
             #[track_caller]
             pub fn extent(self, dim: usize) -> I32 {
-                I32::from_raw(View::part(&self.view.extents, dim, Location::caller()))
+                I32::from_raw(View::part(&self.view.extents, dim, IrType::I32, Location::caller()))
             }
 
             /// Elements from one index of dimension `dim` to the next, in memory.
             #[track_caller]
             pub fn stride(self, dim: usize) -> I64 {
-                I64::from_raw(View::part(&self.view.strides, dim, Location::caller()))
+                I64::from_raw(View::part(&self.view.strides, dim, IrType::I64, Location::caller()))
             }
 
             /// Tile number `coordinate` of the tensor cut into tiles of `shape` elements, as a tensor whose

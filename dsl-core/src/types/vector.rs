@@ -67,7 +67,11 @@ impl<T: Scalar, const N: usize> Vector<T, N> {
     }
 
     fn broadcast(value: T, loc: Loc) -> Self {
-        Self::from_raw(trace::emit1("vector.broadcast", &[value.raw()], Self::TYPE, &[], loc))
+        let splat = trace::emit1("vector.broadcast", &[value.raw()], Self::TYPE, &[], loc);
+        if let Some(known) = trace::known(value.raw()) {
+            trace::with(|t| t.set_known(splat, known));
+        }
+        Self::from_raw(splat)
     }
 
     /// Element `index`, a host number: vectors live in registers, which have no run-time index.
@@ -76,7 +80,11 @@ impl<T: Scalar, const N: usize> Vector<T, N> {
     #[track_caller]
     pub fn get(self, index: usize) -> T {
         let loc = Location::caller();
-        if in_range::<N>(index, loc) { T::from_raw(self.element(index, loc)) } else { T::from_raw(RawValue::DEAD) }
+        if in_range::<N>(index, loc) {
+            T::from_raw(self.element(index, loc))
+        } else {
+            T::from_raw(trace::refused(IrType::Scalar(T::TYPE), loc))
+        }
     }
 
     /// The vector with element `index` replaced by `value`. The index is as in [`Vector::get`].
@@ -84,7 +92,7 @@ impl<T: Scalar, const N: usize> Vector<T, N> {
     pub fn with(self, index: usize, value: T) -> Self {
         let loc = Location::caller();
         if !in_range::<N>(index, loc) {
-            return Self::from_raw(RawValue::DEAD);
+            return Self::from_raw(trace::refused(Self::TYPE, loc));
         }
         let operands = [value.raw(), self.raw];
         Self::from_raw(trace::emit1("vector.insert", &operands, Self::TYPE, &[position(index)], loc))
