@@ -10,5 +10,6 @@
 mod cli;
 mod cli_attention;
 mod cli_compile;
+mod cli_run;
 mod launch;
 mod ui;
