@@ -9,7 +9,7 @@ use lacewing::runtime::Error;
 use lacewing::runtime::registry::{KernelEntry, Parameter};
 
 /// Counts, and keeps nothing: enough to have a loop in every form.
-#[kernel(block = [threads as u32, 1, 1])]
+#[kernel(block = [threads, 1, 1])]
 fn spin(#[comptime] threads: usize, count: I32) {
     let mut sum = I32::from(0);
     for i in range(count) {
