@@ -1,6 +1,8 @@
 //! The shell around MLIR: contexts with the `lw` dialect, modules that own their context, captured
 //! diagnostics. All `unsafe` over the bindings that the trace needs lives here.
 
+mod object;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -13,6 +15,8 @@ use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Location, Module, O
 use melior::utility::{load_irdl_dialects, register_all_dialects, register_all_passes};
 
 use crate::{Diagnostic, Error, SourceLocation, dialect};
+
+pub(crate) use object::{gpu_object, translate_to_llvm};
 
 /// An MLIR context with every upstream dialect that a trace may use and the dialect `lw`.
 pub struct IrContext {
@@ -165,9 +169,8 @@ impl IrModule {
     /// # Errors
     /// Never for a module that came from here; the type says so for callers' sake.
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let copy = self.module.as_operation().to_owned();
-        // SAFETY: the clone lives in the same context, which `Self` keeps.
-        let copy: Operation<'static> = unsafe { std::mem::transmute(copy) };
+        // Of the operation itself: a copy of the reference would own the same operation twice.
+        let copy = Operation::clone(&self.module.as_operation());
         let module = Module::from_operation(copy).ok_or_else(|| internal("a module's copy is not a module", vec![]))?;
         Ok(Self { module, context: Rc::clone(&self.context) })
     }

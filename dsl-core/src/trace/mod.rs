@@ -85,6 +85,8 @@ pub struct Trace {
     epoch: u32,
     /// Shared memory handed out so far.
     pub(crate) shared: crate::types::SharedLayout,
+    /// Threads of the kernel's block in x, y, z; zero while no kernel has said so.
+    pub(crate) block: [u32; 3],
     target: Target,
     context: Rc<IrContext>,
 }
@@ -131,6 +133,7 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
         diagnostics: Vec::new(),
         epoch,
         shared: crate::types::SharedLayout::default(),
+        block: [0; 3],
         target,
         context,
     };
@@ -445,6 +448,11 @@ pub(crate) fn emit1(name: &str, operands: &[RawValue], ty: IrType, attributes: &
     with(|trace| trace.emit(name, operands, &[ty], attributes, loc).first().copied())
         .flatten()
         .unwrap_or(RawValue::DEAD)
+}
+
+/// What the open trace knows of an integer or boolean.
+pub(crate) fn known(value: RawValue) -> Option<i64> {
+    with(|trace| trace.known(value)).flatten()
 }
 
 /// Appends an op without a result to the open trace.

@@ -18,7 +18,7 @@ pub use super::arith::Cmp;
     label = "not a kernel scalar",
     note = "the scalars are `I8` to `I64`, `U8` to `U64`, `F16`, `BF16`, `F32`, `F64`, `F8E4M3`, `F8E5M2` and `Bool`"
 )]
-pub trait Scalar: Carried + Poison + Copy + 'static {
+pub trait Scalar: Carried + Poison + Copy + std::fmt::Debug + 'static {
     /// The host's type with the same bits.
     type Host: Copy + Send + Sync + std::fmt::Debug + PartialEq + 'static;
     /// The type as data.

@@ -1,0 +1,253 @@
+//! Broken rules in the user's words.
+
+use super::exec::warp::{Action, Fault, FaultKind, Warp};
+use super::memory::{AccessFault, GlobalMemory};
+use super::op::{Access, Pc};
+use super::program::Program;
+use super::report::{Address, Report, ReportKind};
+use super::schedule::{BlockFailure, NamedBarrier, Position, Status};
+
+/// Position `linear` of a box, x fastest.
+pub(crate) fn unflatten(linear: u64, dims: [u32; 3]) -> [u32; 3] {
+    let [x, y, _] = dims.map(|n| u64::from(n.max(1)));
+    [(linear % x) as u32, (linear / x % y) as u32, (linear / (x * y)) as u32]
+}
+
+/// What a report may look at.
+pub(crate) struct Scene<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) global: GlobalMemory<'a>,
+    pub(crate) warps: &'a [Warp],
+    pub(crate) block: [u32; 3],
+}
+
+impl Scene<'_> {
+    /// The report of a block that failed.
+    pub(crate) fn report(&self, failure: &BlockFailure) -> Report {
+        match failure {
+            BlockFailure::Fault { warp, fault } => self.fault(*warp, fault),
+            BlockFailure::Stuck { positions, barriers } => self.stuck(positions, barriers),
+            BlockFailure::NamedMismatch { warp, pc, id, threads, barrier } => {
+                let message = format!(
+                    "named barrier {id} is reached with {threads} threads while {} of {} have arrived",
+                    barrier.arrived, barrier.expected
+                );
+                let mut report = self.at(ReportKind::Deadlock, message, *pc);
+                report.warp = Some(*warp);
+                report.help = Some("every sync and arrive of a phase must give the same number of threads".into());
+                report
+            }
+        }
+    }
+
+    fn at(&self, kind: ReportKind, message: String, pc: Pc) -> Report {
+        let mut report = Report::new(kind, &self.program.name, message);
+        let place = self.program.place(pc);
+        report.location = place.location;
+        report.call_chain = place.call_chain;
+        report.block = Some(self.block);
+        report
+    }
+
+    fn fault(&self, warp: u32, fault: &Fault) -> Report {
+        let width = self.program.target.warp_size();
+        let mut report = match &fault.kind {
+            FaultKind::Access { error, access, shared, action } => {
+                let shape = *self.program.access(*access);
+                let address = if *shared {
+                    self.shared_address(error.address, &shape)
+                } else {
+                    self.global_address(error.address, &shape)
+                };
+                self.access(fault.pc, error.fault, *shared, *action, &shape, address, error.address)
+            }
+            FaultKind::DivisionByZero => {
+                self.at(ReportKind::DivisionByZero, "integer division by zero".into(), fault.pc)
+            }
+            FaultKind::Assert { message } => {
+                let text = self.program.messages.get(*message as usize).map_or("", String::as_str);
+                self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), fault.pc)
+            }
+            FaultKind::OpBudget { executed } => {
+                let message = format!("a warp has executed {executed} operations: this loop seems not to end");
+                let mut report = self.at(ReportKind::OpBudget, message, fault.pc);
+                report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
+                report
+            }
+            FaultKind::LoopStep { step } => {
+                let message = format!("the loop's step is {step}: it must be positive");
+                self.at(ReportKind::LoopStep, message, fault.pc)
+            }
+            FaultKind::InactiveRead { source } => {
+                let message = format!("a shuffle reads lane {source}, which does not take part");
+                let mut report = self.at(ReportKind::InactiveLaneRead, message, fault.pc);
+                report.notes.push("its value is undefined on a GPU".into());
+                report.help = Some("move the shuffle out of the divergent branch or loop".into());
+                report
+            }
+            FaultKind::DivergentBarrier { missing } => {
+                let message = "a barrier that only part of a warp reaches".to_owned();
+                let mut report = self.at(ReportKind::DivergentBarrier, message, fault.pc);
+                report.notes.push(format!("lanes {} are elsewhere", lanes(*missing)));
+                report.help = Some("move the barrier out of the divergent branch or loop".into());
+                report
+            }
+            FaultKind::PartialWarp { missing } => {
+                let message = "a matrix operation that only part of a warp takes part in".to_owned();
+                let mut report = self.at(ReportKind::PartialWarp, message, fault.pc);
+                if *missing == 0 {
+                    report.notes.push("the block's last warp has too few threads".into());
+                } else {
+                    report.notes.push(format!("lanes {} are elsewhere", lanes(*missing)));
+                }
+                report
+            }
+        };
+        report.warp = Some(warp);
+        report.lane = Some(fault.lane);
+        report.thread = Some(unflatten(u64::from(warp * width + fault.lane), self.program.block));
+        report
+    }
+
+    fn shared_address(&self, address: u64, shape: &Access) -> Address {
+        let member = self.program.members.get(shape.member as usize);
+        let (name, low, high) = member.map_or(("shared memory", 0, 0), |m| (m.name.as_str(), m.low, m.high));
+        // Addresses wrap at 32 bits: one before the member is a large number.
+        let offset = i64::from((address as u32).wrapping_sub(low) as i32);
+        Address { allocation: name.to_owned(), offset, index: index(offset, shape), extent: u64::from(high - low) }
+    }
+
+    fn global_address(&self, address: u64, shape: &Access) -> Address {
+        match self.global.nearest(address) {
+            (Some(view), offset) => Address {
+                allocation: view.name.to_owned(),
+                offset,
+                index: index(offset, shape),
+                extent: view.bytes as u64,
+            },
+            (None, _) => Address { allocation: "no buffer".into(), offset: address as i64, index: None, extent: 0 },
+        }
+    }
+
+    fn access(
+        &self,
+        pc: Pc,
+        fault: AccessFault,
+        shared: bool,
+        action: Action,
+        shape: &Access,
+        address: Address,
+        raw: u64,
+    ) -> Report {
+        let verb = match action {
+            Action::Read => "read",
+            Action::Write => "write",
+            Action::Update => "atomic",
+        };
+        let element = i64::from(shape.element.max(1));
+        let what = match address.index {
+            Some(index) => format!("index {index} of {}", address.extent as i64 / element),
+            None => format!("byte {} of {}", address.offset, address.extent),
+        };
+        let name = &address.allocation;
+        let (space, owner) = if shared { ("shared-memory ", "shared memory") } else { ("", "global memory") };
+        let (kind, message) = match fault {
+            AccessFault::OutOfBounds => {
+                (ReportKind::OutOfBounds, format!("{space}{what}: {verb} outside `{name}`"))
+            }
+            AccessFault::Misaligned => {
+                let by = shape.align;
+                (ReportKind::Misaligned, format!("{verb} of `{name}` at byte {}, which is no multiple of {by}", address.offset))
+            }
+            AccessFault::Uninitialized => {
+                (ReportKind::Uninitialized, format!("{verb} of {owner} that nothing wrote: {what} in `{name}`"))
+            }
+            AccessFault::ReadOnly => {
+                (ReportKind::ReadOnly, format!("{verb} of `{name}`, which the kernel takes as read-only"))
+            }
+        };
+        let mut report = self.at(kind, message, pc);
+        report.notes.push(format!(
+            "`{name}` has {} bytes; the {verb} is of {} bytes at byte {}",
+            address.extent, shape.bytes, address.offset
+        ));
+        if shared && fault == AccessFault::Uninitialized {
+            let pending = (0..shape.bytes)
+                .find_map(|byte| self.warps.iter().find_map(|w| w.copies.pending_at(raw as u32 + byte)));
+            if let Some(pc) = pending {
+                let place = self.program.place(pc);
+                let place = place.location.map_or_else(String::new, |l| format!(" at {l}"));
+                report.notes.push(format!("an asynchronous copy to it was started{place} and has not been waited for"));
+                report.help = Some("close its group by `cp_async_commit()` and wait by `cp_async_wait(..)`".into());
+            }
+        }
+        report.address = Some(address);
+        report
+    }
+
+    fn stuck(&self, positions: &[Position], barriers: &[NamedBarrier; 16]) -> Report {
+        let done = positions.iter().any(|p| p.status == Status::Done);
+        let waiting = positions.iter().position(|p| p.status != Status::Done);
+        let at_barrier = positions.iter().all(|p| matches!(p.status, Status::Done | Status::Barrier));
+        let (kind, message) = if at_barrier && done {
+            let kind = ReportKind::DivergentBarrier;
+            (kind, "a barrier that part of the block never reaches".to_owned())
+        } else {
+            (ReportKind::Deadlock, "deadlock: every warp waits or has ended".to_owned())
+        };
+        let pc = waiting.and_then(|w| positions.get(w)).map_or(0, |p| p.pc);
+        let mut report = self.at(kind, message, pc);
+        report.warp = waiting.map(|w| w as u32);
+        for (warp, position) in positions.iter().enumerate() {
+            let place = self.program.place(position.pc);
+            let place = place.location.map_or_else(|| "an unknown place".to_owned(), |l| l.to_string());
+            report.notes.push(match position.status {
+                Status::Done => format!("warp {warp} has ended"),
+                Status::Barrier | Status::Ready => format!("warp {warp} waits at the block's barrier at {place}"),
+                Status::Named(id) => {
+                    let barrier = barriers.get(id as usize).copied().unwrap_or_default();
+                    format!(
+                        "warp {warp} waits at named barrier {id} at {place}: {} of {} threads have arrived",
+                        barrier.arrived, barrier.expected
+                    )
+                }
+            });
+        }
+        report
+    }
+}
+
+fn index(offset: i64, shape: &Access) -> Option<i64> {
+    let element = i64::from(shape.element.max(1));
+    (offset % element == 0).then_some(offset / element)
+}
+
+/// Lanes as ranges, `0-3, 7`.
+fn lanes(mask: u64) -> String {
+    let mut ranges: Vec<String> = Vec::new();
+    let mut lane = 0;
+    while lane < 64 {
+        let rest = mask >> lane;
+        if rest == 0 {
+            break;
+        }
+        let start = lane + rest.trailing_zeros();
+        let length = (!(mask >> start)).trailing_zeros();
+        ranges.push(if length == 1 { start.to_string() } else { format!("{start}-{}", start + length - 1) });
+        lane = start + length;
+    }
+    ranges.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_and_lane_ranges() {
+        assert_eq!(unflatten(7, [2, 3, 4]), [1, 0, 1]);
+        assert_eq!(lanes(0b1000_1111), "0-3, 7");
+        assert_eq!(lanes(u64::MAX), "0-63");
+        assert_eq!(lanes(1 << 63), "63");
+    }
+}

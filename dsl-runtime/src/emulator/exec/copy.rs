@@ -1,0 +1,124 @@
+//! Asynchronous copies from global to shared memory.
+//!
+//! A copy is checked where it is started and lands when its group is waited for, no earlier: a kernel
+//! that forgets to wait reads bytes that count as unwritten.
+
+use super::access::AccessError;
+use crate::emulator::lanes::{LANES, Registers};
+use crate::emulator::memory::{Bytes, GlobalMemory, Memory, Region, SharedMemory};
+use crate::emulator::op::{Access, CopyOp, Pc};
+
+/// Copies of one instruction, under way.
+struct Pending {
+    pc: Pc,
+    active: u32,
+    valid: u32,
+    bytes: u32,
+    source: [u64; LANES],
+    destination: [u32; LANES],
+}
+
+/// What a warp has started and not waited for.
+#[derive(Default)]
+pub(crate) struct CopyQueue {
+    /// Closed groups, oldest first; the last group is open.
+    groups: Vec<Vec<Pending>>,
+    open: Vec<Pending>,
+}
+
+/// Which side of a copy failed.
+pub(crate) enum CopyError {
+    Source(AccessError),
+    Destination(AccessError),
+}
+
+impl CopyQueue {
+    /// Forgets all copies.
+    pub(crate) fn clear(&mut self) {
+        self.groups.clear();
+        self.open.clear();
+    }
+
+    /// Checks both sides and queues the copy.
+    pub(crate) fn start(
+        &mut self,
+        global: &GlobalMemory<'_>,
+        shared: &SharedMemory,
+        regs: &Registers<'_>,
+        op: &CopyOp,
+        (to, from): (&Access, &Access),
+        active: u32,
+        pc: Pc,
+    ) -> Result<(), CopyError> {
+        let (source, destination) = (regs.read::<u64>(op.source), regs.read::<u32>(op.destination));
+        let valid = active & regs.mask(op.valid) as u32;
+        let len = to.bytes as usize;
+        let mut rest = active;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize & 31;
+            rest &= rest - 1;
+            if valid >> lane & 1 == 1 {
+                let (region, offset) = global.region(source[lane]);
+                region.check_range(offset, len, from).and_then(|at| region.check_written(at, len)).map_err(|fault| {
+                    CopyError::Source(AccessError { fault, lane: lane as u32, address: source[lane] })
+                })?;
+            }
+            let address = destination[lane];
+            let at = shared.check_range(u64::from(address), len, to).map_err(|fault| {
+                CopyError::Destination(AccessError { fault, lane: lane as u32, address: address.into() })
+            })?;
+            shared.mark_unwritten(at, len);
+        }
+        self.open.push(Pending { pc, active, valid, bytes: to.bytes, source, destination });
+        Ok(())
+    }
+
+    /// Closes the open group.
+    pub(crate) fn commit(&mut self) {
+        self.groups.push(std::mem::take(&mut self.open));
+    }
+
+    /// Lands all groups but the newest `keep`.
+    pub(crate) fn wait(&mut self, keep: usize, global: &GlobalMemory<'_>, shared: &SharedMemory) {
+        let landing = self.groups.len().saturating_sub(keep);
+        for copy in self.groups.drain(..landing).flatten() {
+            copy.land(global, shared);
+        }
+    }
+
+    /// Where a copy to this byte of shared memory was started that has not landed.
+    pub(crate) fn pending_at(&self, offset: u32) -> Option<Pc> {
+        self.groups.iter().flatten().chain(&self.open).find_map(|copy| {
+            let hit = (0..LANES).any(|lane| {
+                copy.active >> lane & 1 == 1 && offset.wrapping_sub(copy.destination[lane]) < copy.bytes
+            });
+            hit.then_some(copy.pc)
+        })
+    }
+}
+
+impl Pending {
+    fn land(&self, global: &GlobalMemory<'_>, shared: &SharedMemory) {
+        let mut rest = self.active;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize & 31;
+            rest &= rest - 1;
+            let at = self.destination[lane] as usize;
+            let valid = self.valid >> lane & 1 == 1;
+            let (region, offset) = global.region(self.source[lane]);
+            // SAFETY: both ranges and their alignment were checked when the copy was started, and
+            // neither memory changes its size during a launch. Without `valid` nothing is read.
+            unsafe {
+                match (self.bytes, valid) {
+                    (16, true) => shared.store_words::<4>(at, region.load_words(offset as usize)),
+                    (8, true) => shared.store_words::<2>(at, region.load_words(offset as usize)),
+                    (_, true) => shared.store_words::<1>(at, region.load_words(offset as usize)),
+                    (16, false) => shared.store_words(at, [0; 4]),
+                    (8, false) => shared.store_words(at, [0; 2]),
+                    (_, false) => shared.store_words(at, [0]),
+                }
+            }
+            shared.mark_written(at, self.bytes as usize);
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The interpreter loop: written once, compiled for each instruction set.
+
+use super::access;
+use super::atomics::atomic;
+use super::collective::{ballot, shuffle, shuffle_xor};
+use super::copy::CopyError;
+use super::matrix::{load_matrix, mfma, mma};
+use super::print::print;
+use super::warp::{Action, BlockMemory, Fault, FaultKind, Frame, Stop, Warp};
+use crate::emulator::isa::{Baseline, Isa};
+use crate::emulator::lanes::{Reg, Registers, half_of};
+use crate::emulator::numeric::fused::{fma_f32, fma_f64, fma_odd};
+use crate::emulator::op::{LoopKind, Op};
+use crate::emulator::program::Program;
+
+/// Runs a warp until it stops.
+pub(crate) type Interpreter = fn(&Program, &mut Warp, &BlockMemory<'_>) -> Stop;
+
+/// The fastest interpreter that the host can run.
+pub(crate) fn interpreter() -> Interpreter {
+    #[cfg(target_arch = "x86_64")]
+    if crate::emulator::isa::has_avx2() {
+        return interpret_avx2;
+    }
+    interpret_baseline
+}
+
+/// For every host.
+pub(crate) fn interpret_baseline(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
+    interpret::<Baseline>(program, warp, block)
+}
+
+/// For hosts with the instructions of [`crate::emulator::isa::Avx2`], which the caller has detected.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn interpret_avx2(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+    fn inner(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
+        interpret::<crate::emulator::isa::Avx2>(program, warp, block)
+    }
+    // SAFETY: `interpreter` returns this function only where `has_avx2` holds.
+    unsafe { inner(program, warp, block) }
+}
+
+/// The lanes of a wave or warp where `iv < high`.
+#[inline(always)]
+fn loop_test(regs: &Registers<'_>, kind: LoopKind, wave: bool, iv: Reg, high: Reg) -> u64 {
+    let test = |iv, high| match kind {
+        LoopKind::I32 => regs.compare::<i32>(iv, high, |x, y| x < y),
+        LoopKind::U32 => regs.compare::<u32>(iv, high, |x, y| x < y),
+        LoopKind::I64 => regs.compare::<i64>(iv, high, |x, y| x < y),
+        LoopKind::U64 => regs.compare::<u64>(iv, high, |x, y| x < y),
+    };
+    let low_half = u64::from(test(iv, high));
+    if wave { low_half | u64::from(test(iv + kind.slots(), high + kind.slots())) << 32 } else { low_half }
+}
+
+/// The first active lane whose step is not positive.
+fn bad_step(regs: &Registers<'_>, kind: LoopKind, step: Reg, mask: u64) -> Option<(u32, i64)> {
+    (0..64).filter(|lane| mask >> lane & 1 == 1).find_map(|lane| {
+        let reg = step + (lane as u32 / 32) * kind.slots();
+        let value = match kind {
+            LoopKind::I32 => i64::from(regs.lane::<i32>(reg, lane % 32)),
+            LoopKind::U32 => i64::from(regs.lane::<u32>(reg, lane % 32)),
+            LoopKind::I64 | LoopKind::U64 => regs.lane::<i64>(reg, lane % 32),
+        };
+        (value <= 0).then_some((lane as u32, value))
+    })
+}
+
+#[cold]
+#[inline(never)]
+fn fault(warp: &mut Warp, pc: usize, mask: u64, lane: u32, kind: FaultKind) -> Stop {
+    warp.pc = pc as u32;
+    warp.mask = mask;
+    Stop::Fault(Box::new(Fault { pc: pc as u32, lane, kind }))
+}
+
+#[inline(always)]
+fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
+    let ops = program.ops.as_ptr();
+    let existing = warp.existing;
+    let mut pc = warp.pc as usize;
+    let mut mask = warp.mask;
+    let mut executed = warp.executed;
+    let mut slots = std::mem::take(&mut warp.slots);
+    let mut masks = std::mem::take(&mut warp.masks);
+    let mut regs = Registers::new(&mut slots, &mut masks);
+
+    macro_rules! stop {
+        ($lane:expr, $kind:expr) => {
+            break fault(warp, pc, mask, $lane, $kind)
+        };
+    }
+    // An access's outcome; `half` places the lane within the wave.
+    macro_rules! checked {
+        ($result:expr, $access:expr, $shared:expr, $action:expr) => {
+            if let Err(error) = $result {
+                let half = program.access($access).half;
+                let kind = FaultKind::Access { error, access: $access, shared: $shared, action: $action };
+                stop!(error.lane + 32 * u32::from(half), kind)
+            }
+        };
+    }
+    macro_rules! whole_warp {
+        ($kind:ident) => {
+            if mask != existing {
+                stop!(mask.trailing_zeros(), FaultKind::$kind { missing: existing & !mask })
+            }
+        };
+    }
+    macro_rules! leave {
+        ($next:expr, $stop:expr) => {{
+            warp.pc = $next as u32;
+            warp.mask = mask;
+            break $stop;
+        }};
+    }
+
+    let stop = loop {
+        debug_assert!(pc < program.ops.len());
+        executed += 1;
+        // SAFETY: `Program::verify` has checked that jumps lead to ops and that the last op is `End`.
+        match unsafe { *ops.add(pc) } {
+            Op::Unary { op, d, a } => regs.unary(op, d, a),
+            Op::Binary { op, d, a, b } => regs.binary(op, d, a, b),
+            Op::FmaF32 { d, a, b, c } => regs.map3::<f32>(d, a, b, c, fma_f32::<I>),
+            Op::FmaF64 { d, a, b, c } => regs.map3::<f64>(d, a, b, c, fma_f64::<I>),
+            Op::FmaOdd { d, a, b, c } => regs.map3::<f32>(d, a, b, c, fma_odd),
+            Op::Divide { op, half, d, a, b } => {
+                let zero = regs.divide(op, d, a, b, half_of(mask, half));
+                if zero != 0 {
+                    stop!(zero.trailing_zeros() + 32 * u32::from(half), FaultKind::DivisionByZero)
+                }
+            }
+            Op::Compare { op, negate, half, d, a, b } => {
+                let bits = regs.compare_op(op, a, b) ^ if negate { u32::MAX } else { 0 };
+                regs.set_half_mask(d, half, bits);
+            }
+            Op::Select32 { half, d, mask, a, b } => {
+                let bits = half_of(regs.mask(mask), half);
+                regs.blend::<u32>(d, a, b, bits);
+            }
+            Op::Select64 { half, d, mask, a, b } => {
+                let bits = half_of(regs.mask(mask), half);
+                regs.blend::<u64>(d, a, b, bits);
+            }
+            Op::F16LowToF32 { d, a } => widen_f16::<I, 0>(&mut regs, d, a),
+            Op::F16HighToF32 { d, a } => widen_f16::<I, 16>(&mut regs, d, a),
+            Op::PackF16 { d, low, high } => pack_f16::<I>(&mut regs, d, low, high),
+            Op::Address64 { d, base, index, scale } => {
+                regs.map2::<u64, u64, u64>(d, base, index, |base, index| {
+                    base.wrapping_add(index.wrapping_mul(u64::from(scale)))
+                });
+            }
+            Op::Address32 { d, base, index, scale } => {
+                regs.map2::<u32, u32, u32>(d, base, index, |base, index| base.wrapping_add(index.wrapping_mul(scale)));
+            }
+
+            Op::Move { d, a, count } => {
+                for i in 0..count {
+                    let lanes = regs.read::<u32>(a + i);
+                    regs.write(d + i, lanes);
+                }
+            }
+            Op::MoveMasked { half, d, a, count } => {
+                let bits = half_of(mask, half);
+                for i in 0..count {
+                    if bits == u32::MAX {
+                        let lanes = regs.read::<u32>(a + i);
+                        regs.write(d + i, lanes);
+                    } else {
+                        regs.blend::<u32>(d + i, a + i, d + i, bits);
+                    }
+                }
+            }
+            Op::MoveMasked64 { half, d, a, count } => {
+                let bits = half_of(mask, half);
+                for i in 0..count {
+                    regs.blend::<u64>(d + 2 * i, a + 2 * i, d + 2 * i, bits);
+                }
+            }
+            Op::MaskMove { d, a } => regs.set_mask(d, regs.mask(a)),
+            Op::MaskMoveMasked { d, a } => regs.set_mask(d, regs.mask(a) & mask | regs.mask(d) & !mask),
+            Op::MaskAnd { d, a, b } => regs.set_mask(d, regs.mask(a) & regs.mask(b)),
+            Op::MaskOr { d, a, b } => regs.set_mask(d, regs.mask(a) | regs.mask(b)),
+            Op::MaskXor { d, a, b } => regs.set_mask(d, regs.mask(a) ^ regs.mask(b)),
+            Op::MaskNot { d, a } => regs.set_mask(d, !regs.mask(a)),
+            Op::MaskSelect { d, mask: choice, a, b } => {
+                let choice = regs.mask(choice);
+                regs.set_mask(d, regs.mask(a) & choice | regs.mask(b) & !choice);
+            }
+
+            Op::LoadGlobal { d, address, mask: where_, access } => {
+                let active = mask & regs.mask(where_);
+                let result = access::load(&block.global, &mut regs, d, address, active, program.access(access));
+                checked!(result, access, false, Action::Read);
+            }
+            Op::LoadShared { d, address, mask: where_, access } => {
+                let active = mask & regs.mask(where_);
+                let result = access::load(block.shared, &mut regs, d, address, active, program.access(access));
+                checked!(result, access, true, Action::Read);
+            }
+            Op::StoreGlobal { value, address, mask: where_, access } => {
+                let active = mask & regs.mask(where_);
+                let result = access::store(&block.global, &mut regs, value, address, active, program.access(access));
+                checked!(result, access, false, Action::Write);
+            }
+            Op::StoreShared { value, address, mask: where_, access } => {
+                let active = mask & regs.mask(where_);
+                let result = access::store(block.shared, &mut regs, value, address, active, program.access(access));
+                checked!(result, access, true, Action::Write);
+            }
+            Op::BufferMask { half: _, d, mask: where_, offset, bytes, access } => {
+                access::buffer_mask(&mut regs, d, where_, offset, bytes, program.access(access));
+            }
+            Op::Atomic { table } => {
+                let op = program.atomic(table);
+                let access = program.access(op.access);
+                let result = atomic(&block.global, block.shared, &mut regs, op, mask, access);
+                checked!(result, op.access, op.shared, Action::Update);
+            }
+            Op::CopyAsync { table } => {
+                let op = program.copy(table);
+                let shapes = (program.access(op.to), program.access(op.from));
+                let started =
+                    warp.copies.start(&block.global, block.shared, &regs, op, shapes, mask as u32, pc as u32);
+                match started {
+                    Ok(()) => {}
+                    Err(CopyError::Source(error)) => checked!(Err::<(), _>(error), op.from, false, Action::Read),
+                    Err(CopyError::Destination(error)) => checked!(Err::<(), _>(error), op.to, true, Action::Write),
+                }
+            }
+            Op::CopyCommit => warp.copies.commit(),
+            Op::CopyWait { groups } => warp.copies.wait(groups as usize, &block.global, block.shared),
+            Op::LoadMatrix { table } => {
+                whole_warp!(PartialWarp);
+                let op = program.matrix_load(table);
+                let result = load_matrix(block.shared, &mut regs, op, program.access(op.access));
+                checked!(result, op.access, true, Action::Read);
+            }
+            Op::Mma { table } => {
+                whole_warp!(PartialWarp);
+                mma::<I>(&mut regs, program.mma(table));
+            }
+            Op::Mfma { table } => {
+                whole_warp!(PartialWarp);
+                mfma(&mut regs, program.mfma(table));
+            }
+
+            Op::ShuffleXor { d, a, distance } => {
+                if let Err(read) = shuffle_xor(&mut regs, d, a, distance, mask) {
+                    stop!(read.lane, FaultKind::InactiveRead { source: read.source })
+                }
+            }
+            Op::Shuffle { mode, wave, d, a, index } => {
+                if let Err(read) = shuffle(&mut regs, mode, wave, d, a, index, mask) {
+                    stop!(read.lane, FaultKind::InactiveRead { source: read.source })
+                }
+            }
+            Op::Ballot { wave, d, mask: condition } => {
+                let bits = regs.mask(condition) & mask;
+                ballot(&mut regs, wave, d, bits);
+            }
+            Op::Elect { d } => regs.set_mask(d, mask & mask.wrapping_neg()),
+            Op::WarpSync => whole_warp!(DivergentBarrier),
+            Op::Assert { mask: holds, message } => {
+                let failed = mask & !regs.mask(holds);
+                if failed != 0 {
+                    stop!(failed.trailing_zeros(), FaultKind::Assert { message })
+                }
+            }
+            Op::Print { table } => {
+                if let Some(op) = program.prints.get(table as usize) {
+                    print(&regs, op, mask, &mut warp.printed, &mut warp.printed_dropped);
+                }
+            }
+
+            Op::If { cond, otherwise } => {
+                let holds = regs.mask(cond);
+                warp.frames.push(Frame { mask, other: mask & !holds });
+                mask &= holds;
+                if mask == 0 {
+                    pc = otherwise as usize;
+                    continue;
+                }
+            }
+            Op::Else { end } => {
+                mask = warp.frames.last().map_or(0, |frame| frame.other);
+                if mask == 0 {
+                    pc = end as usize;
+                    continue;
+                }
+            }
+            Op::EndIf => mask = warp.frames.pop().map_or(0, |frame| frame.mask),
+            Op::For { kind, wave, iv, low, high, step, end } => {
+                if let Some((lane, step)) = bad_step(&regs, kind, step, mask) {
+                    stop!(lane, FaultKind::LoopStep { step })
+                }
+                for i in 0..kind.slots() << u32::from(wave) {
+                    let lanes = regs.read::<u32>(low + i);
+                    regs.write(iv + i, lanes);
+                }
+                let inside = mask & loop_test(&regs, kind, wave, iv, high);
+                if inside == 0 {
+                    pc = end as usize;
+                    continue;
+                }
+                warp.frames.push(Frame { mask, other: 0 });
+                mask = inside;
+            }
+            Op::Next { kind, wave, iv, high, step, body } => {
+                for half in 0..1 + u32::from(wave) {
+                    let at = half * kind.slots();
+                    match kind.slots() {
+                        1 => regs.map2::<u32, u32, u32>(iv + at, iv + at, step + at, u32::wrapping_add),
+                        _ => regs.map2::<u64, u64, u64>(iv + at, iv + at, step + at, u64::wrapping_add),
+                    }
+                }
+                let inside = mask & loop_test(&regs, kind, wave, iv, high);
+                if inside != 0 {
+                    if executed > block.op_budget {
+                        stop!(inside.trailing_zeros(), FaultKind::OpBudget { executed })
+                    }
+                    mask = inside;
+                    pc = body as usize;
+                    continue;
+                }
+                mask = warp.frames.pop().map_or(0, |frame| frame.mask);
+            }
+            Op::While => warp.frames.push(Frame { mask, other: 0 }),
+            Op::WhileTest { cond, end } => {
+                mask &= regs.mask(cond);
+                if mask == 0 {
+                    mask = warp.frames.pop().map_or(0, |frame| frame.mask);
+                    pc = end as usize;
+                    continue;
+                }
+            }
+            Op::Repeat { body } => {
+                if executed > block.op_budget {
+                    stop!(mask.trailing_zeros(), FaultKind::OpBudget { executed })
+                }
+                pc = body as usize;
+                continue;
+            }
+
+            Op::Barrier => {
+                whole_warp!(DivergentBarrier);
+                leave!(pc + 1, Stop::Barrier)
+            }
+            Op::NamedSync { id, threads } => {
+                whole_warp!(DivergentBarrier);
+                leave!(pc + 1, Stop::NamedSync { id, threads })
+            }
+            Op::NamedArrive { id, threads } => {
+                whole_warp!(DivergentBarrier);
+                leave!(pc + 1, Stop::NamedArrive { id, threads })
+            }
+            Op::End => leave!(pc, Stop::Done),
+        }
+        pc += 1;
+    };
+    warp.executed = executed;
+    warp.slots = slots;
+    warp.masks = masks;
+    stop
+}
+
+/// The low (`SHIFT` 0) or high (16) binary16 of each word to binary32.
+#[inline(always)]
+fn widen_f16<I: Isa, const SHIFT: u32>(regs: &mut Registers<'_>, d: Reg, a: Reg) {
+    let words = regs.read::<u32>(a);
+    let target = regs.pointer_mut(d).cast::<f32>();
+    for chunk in 0..4 {
+        let halves: [u16; 8] = std::array::from_fn(|i| (words[8 * chunk + i] >> SHIFT) as u16);
+        // SAFETY: the slot holds 32 floats; the ISA was detected before it was chosen.
+        unsafe { I::widen_f16x8(halves.as_ptr(), target.add(8 * chunk)) };
+    }
+}
+
+/// Two binary32 values as the binary16 halves of words.
+#[inline(always)]
+fn pack_f16<I: Isa>(regs: &mut Registers<'_>, d: Reg, low: Reg, high: Reg) {
+    let mut words = [0_u32; 32];
+    let (low, high) = (regs.pointer(low).cast::<f32>(), regs.pointer(high).cast::<f32>());
+    for chunk in 0..4 {
+        let (mut lows, mut highs) = ([0_u16; 8], [0_u16; 8]);
+        // SAFETY: each slot holds 32 floats; the ISA was detected before it was chosen.
+        unsafe {
+            I::narrow_f16x8(low.add(8 * chunk), lows.as_mut_ptr());
+            I::narrow_f16x8(high.add(8 * chunk), highs.as_mut_ptr());
+        }
+        for i in 0..8 {
+            words[8 * chunk + i] = u32::from(lows[i]) | u32::from(highs[i]) << 16;
+        }
+    }
+    regs.write(d, words);
+}

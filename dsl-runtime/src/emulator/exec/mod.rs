@@ -1,0 +1,14 @@
+//! Execution of one warp.
+
+pub(crate) mod access;
+pub(crate) mod atomics;
+pub(crate) mod collective;
+pub(crate) mod copy;
+pub(crate) mod elementwise;
+pub(crate) mod interpret;
+pub(crate) mod matrix;
+pub(crate) mod print;
+pub(crate) mod warp;
+
+#[cfg(test)]
+mod tests;

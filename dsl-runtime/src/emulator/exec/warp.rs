@@ -1,0 +1,142 @@
+//! The state of one warp between two runs of the interpreter: nothing of it lives on the Rust stack.
+
+use super::access::AccessError;
+use super::copy::CopyQueue;
+use crate::emulator::lanes::{LANES, Reg, Slot};
+use crate::emulator::memory::{GlobalMemory, SharedMemory};
+use crate::emulator::op::Pc;
+use crate::emulator::program::Program;
+
+/// A saved mask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) mask: u64,
+    /// The lanes of the other arm of an `if`.
+    pub(crate) other: u64,
+}
+
+/// One warp (or wave).
+pub(crate) struct Warp {
+    /// Number within the block.
+    pub(crate) index: u32,
+    pub(crate) pc: Pc,
+    /// Lanes that execute.
+    pub(crate) mask: u64,
+    /// Lanes that exist: fewer than the width in the last warp of an odd block.
+    pub(crate) existing: u64,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) masks: Vec<u64>,
+    pub(crate) copies: CopyQueue,
+    /// Operations executed in this block.
+    pub(crate) executed: u64,
+    pub(crate) printed: Vec<String>,
+    pub(crate) printed_dropped: u64,
+}
+
+impl Warp {
+    /// A warp of a program, with its constants in place.
+    pub(crate) fn new(program: &Program, index: u32) -> Self {
+        let threads = program.block_threads();
+        let width = program.target.warp_size();
+        let count = threads.saturating_sub(index * width).min(width);
+        let mut masks = vec![0; program.mask_count as usize];
+        for &(mask, value) in &program.mask_constants {
+            if let Some(mask) = masks.get_mut(mask as usize) {
+                *mask = if value { u64::MAX } else { 0 };
+            }
+        }
+        let mut warp = Self {
+            index,
+            pc: 0,
+            mask: 0,
+            existing: if count == 0 { 0 } else { u64::MAX >> (64 - count) },
+            frames: Vec::with_capacity(program.frame_depth as usize),
+            slots: vec![Slot([0; LANES]); program.slot_count as usize],
+            masks,
+            copies: CopyQueue::default(),
+            executed: 0,
+            printed: Vec::new(),
+            printed_dropped: 0,
+        };
+        for &(slot, bits, wide) in &program.constants {
+            warp.splat(slot, bits, wide);
+        }
+        warp
+    }
+
+    /// One number in every lane of a slot, or of a pair of slots.
+    pub(crate) fn splat(&mut self, first: Reg, bits: u64, wide: bool) {
+        let words = std::array::from_fn(|i| if wide && i % 2 == 1 { (bits >> 32) as u32 } else { bits as u32 });
+        let count = if wide { 2 } else { 1 };
+        if let Some(slots) = self.slots.get_mut(first as usize..first as usize + count) {
+            slots.fill(Slot(words));
+        }
+    }
+
+    /// Back to the start, for the next block. Values of the last block cannot be read: every value
+    /// is defined before its uses.
+    pub(crate) fn reset(&mut self) {
+        self.pc = 0;
+        self.mask = self.existing;
+        self.frames.clear();
+        self.copies.clear();
+        self.executed = 0;
+        self.printed.clear();
+        self.printed_dropped = 0;
+    }
+}
+
+/// What all warps of a block share.
+pub(crate) struct BlockMemory<'a> {
+    pub(crate) global: GlobalMemory<'a>,
+    pub(crate) shared: &'a SharedMemory,
+    pub(crate) op_budget: u64,
+}
+
+/// Why a warp stopped running.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// At the block's barrier; `pc` is past it.
+    Barrier,
+    /// At a named barrier; `pc` is past it.
+    NamedSync { id: u32, threads: u32 },
+    /// Passed a named barrier.
+    NamedArrive { id: u32, threads: u32 },
+    /// At the end.
+    Done,
+    /// Broke a rule; `pc` is at the operation.
+    Fault(Box<Fault>),
+}
+
+/// A broken rule, before it is put in the user's words.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) pc: Pc,
+    /// Lane within the warp.
+    pub(crate) lane: u32,
+    pub(crate) kind: FaultKind,
+}
+
+/// Which rule.
+#[derive(Debug)]
+pub(crate) enum FaultKind {
+    Access { error: AccessError, access: u32, shared: bool, action: Action },
+    DivisionByZero,
+    Assert { message: u32 },
+    OpBudget { executed: u64 },
+    LoopStep { step: i64 },
+    InactiveRead { source: u32 },
+    /// A barrier with some lanes missing.
+    DivergentBarrier { missing: u64 },
+    /// A warp-wide operation with some lanes missing.
+    PartialWarp { missing: u64 },
+}
+
+/// What an access wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Read,
+    Write,
+    Update,
+}

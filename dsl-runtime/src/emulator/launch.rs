@@ -1,0 +1,342 @@
+//! Running a grid of blocks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::blame::{Scene, unflatten};
+use super::exec::interpret::{Interpreter, interpreter};
+use super::exec::print::LINE_LIMIT;
+use super::exec::warp::{BlockMemory, Warp};
+use super::lanes::{LANES, Reg, Slot};
+use super::memory::{GlobalMemory, LockedBuffers, SharedMemory};
+use super::program::{Builtin, ParameterKind};
+use super::report::ReportKind;
+use super::schedule::{SplitMix, run_block};
+use super::{Buffer, Program, Report};
+
+/// One kernel argument, in the flattened order of the traced function: a tensor is its pointer, its
+/// extents (i32) and its strides (i64, in elements).
+#[derive(Clone, Debug)]
+pub enum ArgValue {
+    /// A pointer `byte_offset` bytes into a buffer.
+    Buffer {
+        /// The bytes.
+        buffer: Buffer,
+        /// Where the pointer points.
+        byte_offset: u64,
+    },
+    /// A scalar: its bits, zero-extended, and its size in bytes. Made by `From`.
+    Scalar {
+        /// The value's bits, little-endian, zero-extended.
+        bits: u64,
+        /// Size of the value: 1, 2, 4 or 8.
+        bytes: u8,
+    },
+}
+
+impl From<&Buffer> for ArgValue {
+    fn from(buffer: &Buffer) -> Self {
+        Self::Buffer { buffer: buffer.clone(), byte_offset: 0 }
+    }
+}
+
+macro_rules! scalar_arguments {
+    ($($host:ty => $bits:expr;)*) => {$(
+        impl From<$host> for ArgValue {
+            fn from(value: $host) -> Self {
+                #[allow(clippy::redundant_closure_call, reason = "one expression a type reads best as a closure")]
+                let bits = ($bits)(value);
+                Self::Scalar { bits, bytes: size_of::<$host>() as u8 }
+            }
+        }
+    )*};
+}
+
+scalar_arguments! {
+    bool => |v: bool| u64::from(v);
+    i8 => |v: i8| u64::from(v as u8);
+    u8 => |v: u8| u64::from(v);
+    i16 => |v: i16| u64::from(v as u16);
+    u16 => |v: u16| u64::from(v);
+    i32 => |v: i32| u64::from(v as u32);
+    u32 => |v: u32| u64::from(v);
+    i64 => |v: i64| v as u64;
+    u64 => |v: u64| v;
+    half::f16 => |v: half::f16| u64::from(v.to_bits());
+    half::bf16 => |v: half::bf16| u64::from(v.to_bits());
+    f32 => |v: f32| u64::from(v.to_bits());
+    f64 => |v: f64| v.to_bits();
+}
+
+/// Which checks run besides bounds and alignment, which always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Report reads of bytes that nothing wrote.
+    pub initialized: bool,
+    /// Operations that one warp may execute before it counts as an endless loop.
+    pub op_budget: u64,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self { initialized: true, op_budget: 1 << 32 }
+    }
+}
+
+/// One launch.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Arguments in the flattened order of the traced function.
+    pub args: Vec<ArgValue>,
+    /// Decides the order in which warps run.
+    pub seed: u64,
+    /// The checks.
+    pub checks: Checks,
+    /// Host threads; 0 for the current rayon pool.
+    pub threads: usize,
+}
+
+impl Launch {
+    /// A launch with the default checks, seed 0, on the current rayon pool.
+    pub fn new(grid: [u32; 3], args: Vec<ArgValue>) -> Self {
+        Self { grid, args, seed: 0, checks: Checks::default(), threads: 0 }
+    }
+}
+
+/// What a launch did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchStats {
+    /// Lines that the kernel printed, by block, then warp, then time, then lane.
+    pub printed: Vec<String>,
+    /// Lines that were dropped beyond the limit of 4096.
+    pub printed_dropped: u64,
+    /// Operations executed by all warps; each is done by all lanes of a warp at once.
+    pub warp_ops: u64,
+}
+
+/// Runs a kernel on every block of the grid.
+///
+/// # Errors
+/// The first mistake of the lowest block that made one, or arguments that do not fit the kernel.
+pub fn run(program: &Program, launch: &Launch) -> Result<LaunchStats, Box<Report>> {
+    run_with(program, launch, interpreter())
+}
+
+/// [`run`] by a given interpreter.
+pub(crate) fn run_with(
+    program: &Program,
+    launch: &Launch,
+    interpreter: Interpreter,
+) -> Result<LaunchStats, Box<Report>> {
+    let bound = Bound::new(program, launch)?;
+    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized);
+    let blocks = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let grid = Grid {
+        program,
+        launch,
+        interpreter,
+        values: &bound.values,
+        global: GlobalMemory(&locked.views),
+        blocks,
+        next: AtomicU64::new(0),
+        failed: AtomicU64::new(u64::MAX),
+        outcome: Mutex::new(Outcome::default()),
+    };
+    let available = if launch.threads == 1 { 1 } else { rayon::current_num_threads() };
+    let limit = if launch.threads == 0 { available } else { launch.threads.min(available) };
+    let workers = (limit as u64).min(blocks);
+    if workers <= 1 {
+        grid.work();
+    } else {
+        rayon::scope(|scope| {
+            for _ in 1..workers {
+                scope.spawn(|_| grid.work());
+            }
+            grid.work();
+        });
+    }
+    grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+}
+
+/// The arguments as the program wants them.
+struct Bound {
+    /// Distinct buffers, their names, and whether the kernel may write them.
+    buffers: Vec<(Buffer, String, bool)>,
+    /// Values of the arguments' slots, and whether they take pairs of slots.
+    values: Vec<(Reg, u64, bool)>,
+}
+
+impl Bound {
+    fn new(program: &Program, launch: &Launch) -> Result<Self, Box<Report>> {
+        let bad = |message: String| Box::new(Report::new(ReportKind::BadLaunch, program.name(), message));
+        let (given, expected) = (launch.args.len(), program.parameters.len());
+        if given != expected {
+            return Err(bad(format!("the kernel takes {expected} flattened arguments; {given} are given")));
+        }
+        let mut bound = Self { buffers: Vec::new(), values: Vec::new() };
+        for (parameter, argument) in program.parameters.iter().zip(&launch.args) {
+            let name = &parameter.name;
+            let (bits, slots) = match (parameter.kind, argument) {
+                (ParameterKind::Pointer { writable }, ArgValue::Buffer { buffer, byte_offset }) => {
+                    if *byte_offset > buffer.len() as u64 {
+                        return Err(bad(format!("argument `{name}` points outside its buffer")));
+                    }
+                    let allocation = bound.allocation(buffer, name, writable);
+                    (GlobalMemory::address(allocation, *byte_offset), 2)
+                }
+                (ParameterKind::Scalar { bytes: wanted }, ArgValue::Scalar { bits, bytes }) if wanted == *bytes => {
+                    (*bits, if wanted == 8 { 2 } else { 1 })
+                }
+                (ParameterKind::Scalar { bytes: wanted }, ArgValue::Scalar { bytes, .. }) => {
+                    return Err(bad(format!("argument `{name}` has {bytes} bytes; the kernel takes {wanted}")));
+                }
+                (ParameterKind::Pointer { .. }, ArgValue::Scalar { .. }) => {
+                    return Err(bad(format!("argument `{name}` is a scalar; the kernel takes a buffer")));
+                }
+                (ParameterKind::Scalar { .. }, ArgValue::Buffer { .. }) => {
+                    return Err(bad(format!("argument `{name}` is a buffer; the kernel takes a scalar")));
+                }
+            };
+            for half in 0..program.halves() {
+                bound.values.push((parameter.slot + half * slots, bits, slots == 2));
+            }
+        }
+        Ok(bound)
+    }
+
+    /// The number of a buffer's allocation; one buffer under two names is one allocation.
+    fn allocation(&mut self, buffer: &Buffer, name: &str, writable: bool) -> usize {
+        let known = self.buffers.iter_mut().enumerate().find(|(_, (other, ..))| other.same(buffer));
+        if let Some((index, (_, names, may_write))) = known {
+            *may_write |= writable;
+            *names += "/";
+            *names += name;
+            return index + 1;
+        }
+        self.buffers.push((buffer.clone(), name.to_owned(), writable));
+        self.buffers.len()
+    }
+}
+
+/// A launch while its workers take blocks from it.
+struct Grid<'a> {
+    program: &'a Program,
+    launch: &'a Launch,
+    interpreter: Interpreter,
+    values: &'a [(Reg, u64, bool)],
+    global: GlobalMemory<'a>,
+    blocks: u64,
+    next: AtomicU64,
+    /// The lowest block that failed so far.
+    failed: AtomicU64,
+    outcome: Mutex<Outcome>,
+}
+
+/// What the blocks have done.
+#[derive(Default)]
+struct Outcome {
+    warp_ops: u64,
+    /// Lines by block.
+    printed: BTreeMap<u64, Vec<String>>,
+    dropped: u64,
+    failure: Option<(u64, Box<Report>)>,
+}
+
+impl Outcome {
+    fn finish(self) -> Result<LaunchStats, Box<Report>> {
+        if let Some((_, report)) = self.failure {
+            return Err(report);
+        }
+        let mut printed: Vec<String> = self.printed.into_values().flatten().collect();
+        let excess = printed.len().saturating_sub(LINE_LIMIT);
+        printed.truncate(LINE_LIMIT);
+        Ok(LaunchStats { printed, printed_dropped: self.dropped + excess as u64, warp_ops: self.warp_ops })
+    }
+}
+
+impl Grid<'_> {
+    /// Runs blocks until there are none, on scratch memory of its own.
+    fn work(&self) {
+        let mut shared = SharedMemory::new(self.program.shared_bytes as usize, self.launch.checks.initialized);
+        let mut warps: Vec<Warp> = (0..self.program.warps()).map(|index| Warp::new(self.program, index)).collect();
+        for warp in &mut warps {
+            self.set_arguments(warp);
+        }
+        let mut warp_ops = 0;
+        loop {
+            // Blocks are taken in order: once one has failed, all lower ones are under way.
+            let block = self.next.fetch_add(1, Ordering::Relaxed);
+            if block >= self.blocks || block > self.failed.load(Ordering::Relaxed) {
+                break;
+            }
+            self.run_block(block, &mut shared, &mut warps);
+            warp_ops += warps.iter().map(|warp| warp.executed).sum::<u64>();
+        }
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).warp_ops += warp_ops;
+    }
+
+    /// Values that are the same in every block.
+    fn set_arguments(&self, warp: &mut Warp) {
+        let program = self.program;
+        for &(slot, bits, wide) in self.values {
+            warp.splat(slot, bits, wide);
+        }
+        let width = program.target.warp_size();
+        for &(builtin, slot) in &program.builtins {
+            for half in 0..program.halves() {
+                let lanes = std::array::from_fn(|lane| {
+                    let lane = 32 * half + lane as u32;
+                    let [x, y, z] = unflatten(u64::from(warp.index * width + lane), program.block);
+                    match builtin {
+                        Builtin::ThreadId(0) => x,
+                        Builtin::ThreadId(1) => y,
+                        Builtin::ThreadId(_) => z,
+                        Builtin::GridDim(axis) => self.launch.grid.get(usize::from(axis)).copied().unwrap_or(1),
+                        Builtin::LaneId => lane,
+                        Builtin::BlockId(_) => 0,
+                    }
+                });
+                if let Some(slot) = warp.slots.get_mut((slot + half) as usize) {
+                    *slot = Slot(lanes);
+                }
+            }
+        }
+    }
+
+    fn run_block(&self, linear: u64, shared: &mut SharedMemory, warps: &mut [Warp]) {
+        let program = self.program;
+        let block = unflatten(linear, self.launch.grid);
+        shared.reset();
+        for warp in warps.iter_mut() {
+            warp.reset();
+            for &(builtin, slot) in &program.builtins {
+                if let Builtin::BlockId(axis) = builtin {
+                    let id = block.get(usize::from(axis)).copied().unwrap_or(0);
+                    (0..program.halves()).for_each(|half| warp.splat(slot + half, id.into(), false));
+                }
+            }
+        }
+        let memory = BlockMemory { global: self.global, shared, op_budget: self.launch.checks.op_budget };
+        let mut random = SplitMix(self.launch.seed ^ linear.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let result = run_block(program, self.interpreter, warps, &memory, &mut random);
+
+        let lines: Vec<String> = warps.iter_mut().flat_map(|warp| warp.printed.drain(..)).collect();
+        let dropped: u64 = warps.iter().map(|warp| warp.printed_dropped).sum();
+        if lines.is_empty() && dropped == 0 && result.is_ok() {
+            return;
+        }
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.dropped += dropped;
+        outcome.printed.insert(linear, lines);
+        if let Err(failure) = result {
+            self.failed.fetch_min(linear, Ordering::Relaxed);
+            if outcome.failure.as_ref().is_none_or(|(other, _)| linear < *other) {
+                let scene = Scene { program, global: self.global, warps, block };
+                outcome.failure = Some((linear, Box::new(scene.report(&failure))));
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! A decoded kernel.
+
+use lacewing_core::{Error, SourceLocation, Target, Traced};
+
+use super::decode;
+use super::exec::matrix::slots_of_mma;
+use super::lanes::{MaskReg, Reg};
+use super::op::{Access, AtomicOp, CopyOp, MatrixLoadOp, MfmaOp, MmaOp, Op, Pc, PrintOp, PrintType};
+
+/// A place in the source with the calls that led there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) location: Option<SourceLocation>,
+    pub(crate) call_chain: Vec<SourceLocation>,
+}
+
+/// A value that differs from thread to thread, block to block or launch to launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Builtin {
+    ThreadId(u8),
+    BlockId(u8),
+    GridDim(u8),
+    LaneId,
+}
+
+/// One flattened kernel argument.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    /// For messages: the tensor's name for its extents and strides too.
+    pub(crate) name: String,
+    pub(crate) kind: ParameterKind,
+    /// First slot, in each half of the wave; the mask for conditions never occurs (they are bytes).
+    pub(crate) slot: Reg,
+}
+
+/// What an argument must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParameterKind {
+    Pointer { writable: bool },
+    Scalar { bytes: u8 },
+}
+
+/// A member of shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+}
+
+/// A kernel as the emulator runs it: bytecode, locations, constants. Decode once, run often.
+#[derive(Debug)]
+pub struct Program {
+    pub(crate) name: String,
+    pub(crate) target: Target,
+    pub(crate) block: [u32; 3],
+    pub(crate) shared_bytes: u32,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) ops: Vec<Op>,
+    /// Index into `places` for each op.
+    pub(crate) locations: Vec<u32>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) slot_count: u32,
+    pub(crate) mask_count: u32,
+    /// Nesting of regions.
+    pub(crate) frame_depth: u32,
+    /// Slots that hold one number in every lane, and whether it takes a pair of slots.
+    pub(crate) constants: Vec<(Reg, u64, bool)>,
+    pub(crate) mask_constants: Vec<(MaskReg, bool)>,
+    /// First slots of built-in values.
+    pub(crate) builtins: Vec<(Builtin, Reg)>,
+    /// The first is the block's whole shared memory.
+    pub(crate) members: Vec<Member>,
+    pub(crate) accesses: Vec<Access>,
+    pub(crate) atomics: Vec<AtomicOp>,
+    pub(crate) copies: Vec<CopyOp>,
+    pub(crate) matrix_loads: Vec<MatrixLoadOp>,
+    pub(crate) products: Vec<MmaOp>,
+    pub(crate) wave_products: Vec<MfmaOp>,
+    pub(crate) prints: Vec<PrintOp>,
+    pub(crate) messages: Vec<String>,
+}
+
+impl Program {
+    /// Decodes a traced kernel.
+    ///
+    /// # Errors
+    /// At the first op that the emulator does not know, with its location.
+    pub fn decode(traced: &Traced) -> Result<Self, Error> {
+        decode::decode(traced)
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The chip that the kernel was traced for.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Threads of a block in x, y and z.
+    pub fn block(&self) -> [u32; 3] {
+        self.block
+    }
+
+    /// Number of flattened arguments that a launch must give.
+    pub fn argument_count(&self) -> usize {
+        self.parameters.len()
+    }
+
+    pub(crate) fn block_threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    pub(crate) fn warps(&self) -> u32 {
+        self.block_threads().div_ceil(self.target.warp_size())
+    }
+
+    /// Halves of 32 lanes in a warp.
+    pub(crate) fn halves(&self) -> u32 {
+        self.target.warp_size() / 32
+    }
+
+    pub(crate) fn place(&self, pc: Pc) -> Place {
+        let index = self.locations.get(pc as usize).copied().unwrap_or_default();
+        self.places.get(index as usize).cloned().unwrap_or_default()
+    }
+}
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $method:ident: $field:ident -> $ty:ty;)*) => {
+        impl Program {$(
+            $(#[$doc])*
+            #[inline(always)]
+            pub(crate) fn $method(&self, index: u32) -> &$ty {
+                debug_assert!((index as usize) < self.$field.len());
+                // SAFETY: `verify` has checked the indices of all ops.
+                unsafe { self.$field.get_unchecked(index as usize) }
+            }
+        )*}
+    };
+}
+
+tables! {
+    access: accesses -> Access;
+    atomic: atomics -> AtomicOp;
+    copy: copies -> CopyOp;
+    matrix_load: matrix_loads -> MatrixLoadOp;
+    mma: products -> MmaOp;
+    mfma: wave_products -> MfmaOp;
+}
+
+/// Checks one op's operands against the program's sizes.
+struct Verifier<'a> {
+    program: &'a Program,
+    sound: bool,
+}
+
+impl Verifier<'_> {
+    fn require(&mut self, holds: bool) {
+        self.sound &= holds;
+    }
+
+    fn slots(&mut self, first: Reg, count: u32) {
+        let end = u64::from(first) + u64::from(count);
+        self.require(end <= u64::from(self.program.slot_count));
+    }
+
+    fn masks(&mut self, masks: &[MaskReg]) {
+        for &mask in masks {
+            self.require(mask < self.program.mask_count);
+        }
+    }
+
+    fn target(&mut self, pc: Pc) {
+        self.require((pc as usize) < self.program.ops.len());
+    }
+
+    fn access(&mut self, index: u32) -> Option<Access> {
+        let access = self.program.accesses.get(index as usize).copied();
+        self.require(access.is_some_and(|access| {
+            access.high <= self.program.shared_bytes
+                && access.align.is_power_of_two()
+                && matches!(access.unit, 1 | 2 | 4 | 8)
+                && access.half < 2
+        }));
+        access
+    }
+
+    fn value_access(&mut self, value: Reg, address: Reg, address_slots: u32, access: u32) {
+        self.slots(address, address_slots);
+        if let Some(access) = self.access(access) {
+            self.slots(value, access.slots());
+        }
+    }
+}
+
+impl Program {
+    /// Checks every slot, mask, table index and jump, so that the interpreter need not.
+    pub(crate) fn verify(&self) -> bool {
+        let mut verifier = Verifier { program: self, sound: true };
+        verifier.require(matches!(self.ops.last(), Some(Op::End)));
+        verifier.require(self.locations.len() == self.ops.len());
+        for op in &self.ops {
+            self.verify_op(op, &mut verifier);
+        }
+        let halves = self.halves();
+        for parameter in &self.parameters {
+            let slots = match parameter.kind {
+                ParameterKind::Pointer { .. } | ParameterKind::Scalar { bytes: 8 } => 2,
+                ParameterKind::Scalar { .. } => 1,
+            };
+            verifier.slots(parameter.slot, slots * halves);
+        }
+        for &(_, slot) in &self.builtins {
+            verifier.slots(slot, halves);
+        }
+        verifier.sound
+    }
+
+    fn verify_op(&self, op: &Op, v: &mut Verifier<'_>) {
+        let wave_halves = |wave: bool| 1 + u32::from(wave);
+        match *op {
+            Op::Unary { op, d, a } => {
+                let (result, operand) = op.slots();
+                v.slots(d, result);
+                v.slots(a, operand);
+            }
+            Op::Binary { op, d, a, b } => [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots())),
+            Op::FmaF32 { d, a, b, c } | Op::FmaOdd { d, a, b, c } => {
+                [d, a, b, c].into_iter().for_each(|r| v.slots(r, 1));
+            }
+            Op::FmaF64 { d, a, b, c } => [d, a, b, c].into_iter().for_each(|r| v.slots(r, 2)),
+            Op::Divide { op, half, d, a, b } => {
+                v.require(half < 2);
+                [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots()));
+            }
+            Op::Compare { op, half, d, a, b, .. } => {
+                v.require(half < 2);
+                v.masks(&[d]);
+                [a, b].into_iter().for_each(|r| v.slots(r, op.slots()));
+            }
+            Op::Select32 { half, d, mask, a, b } => {
+                v.require(half < 2);
+                v.masks(&[mask]);
+                [d, a, b].into_iter().for_each(|r| v.slots(r, 1));
+            }
+            Op::Select64 { half, d, mask, a, b } => {
+                v.require(half < 2);
+                v.masks(&[mask]);
+                [d, a, b].into_iter().for_each(|r| v.slots(r, 2));
+            }
+            Op::F16LowToF32 { d, a } | Op::F16HighToF32 { d, a } => [d, a].into_iter().for_each(|r| v.slots(r, 1)),
+            Op::PackF16 { d, low, high } => [d, low, high].into_iter().for_each(|r| v.slots(r, 1)),
+            Op::Address64 { d, base, index, .. } => [d, base, index].into_iter().for_each(|r| v.slots(r, 2)),
+            Op::Address32 { d, base, index, .. } => [d, base, index].into_iter().for_each(|r| v.slots(r, 1)),
+            Op::Move { d, a, count } | Op::MoveMasked { d, a, count, .. } => {
+                [d, a].into_iter().for_each(|r| v.slots(r, count));
+            }
+            Op::MoveMasked64 { d, a, count, .. } => {
+                [d, a].into_iter().for_each(|r| v.slots(r, count.saturating_mul(2)));
+            }
+            Op::MaskMove { d, a } | Op::MaskMoveMasked { d, a } | Op::MaskNot { d, a } => v.masks(&[d, a]),
+            Op::MaskAnd { d, a, b } | Op::MaskOr { d, a, b } | Op::MaskXor { d, a, b } => v.masks(&[d, a, b]),
+            Op::MaskSelect { d, mask, a, b } => v.masks(&[d, mask, a, b]),
+            Op::LoadGlobal { d: value, address, mask, access } | Op::StoreGlobal { value, address, mask, access } => {
+                v.masks(&[mask]);
+                v.value_access(value, address, 2, access);
+            }
+            Op::LoadShared { d: value, address, mask, access } | Op::StoreShared { value, address, mask, access } => {
+                v.masks(&[mask]);
+                v.value_access(value, address, 1, access);
+            }
+            Op::BufferMask { d, mask, offset, bytes, access, .. } => {
+                v.masks(&[d, mask]);
+                v.slots(offset, 1);
+                v.slots(bytes, 2);
+                v.access(access);
+            }
+            Op::Atomic { table } => match self.atomics.get(table as usize) {
+                Some(op) => {
+                    v.value_access(op.d, op.address, if op.shared { 1 } else { 2 }, op.access);
+                    v.value_access(op.value, op.address, 1, op.access);
+                    v.value_access(op.expected, op.address, 1, op.access);
+                    // A read-modify-write replaces one aligned element.
+                    let natural = v.access(op.access).is_some_and(|a| a.align == a.bytes && a.bytes <= 8);
+                    v.require(natural);
+                }
+                None => v.require(false),
+            },
+            Op::CopyAsync { table } => match self.copies.get(table as usize) {
+                Some(op) => {
+                    v.slots(op.destination, 1);
+                    v.slots(op.source, 2);
+                    v.masks(&[op.valid]);
+                    for access in [op.to, op.from] {
+                        let natural = v.access(access).is_some_and(|a| a.align == a.bytes && a.bytes >= 4);
+                        v.require(natural);
+                    }
+                }
+                None => v.require(false),
+            },
+            Op::LoadMatrix { table } => match self.matrix_loads.get(table as usize) {
+                Some(op) => {
+                    v.slots(op.address, 1);
+                    op.d.iter().take(usize::from(op.count)).for_each(|&r| v.slots(r, 1));
+                    let natural = v.access(op.access).is_some_and(|a| a.align == 16 && a.bytes == 16);
+                    v.require(natural && op.count <= 4);
+                }
+                None => v.require(false),
+            },
+            Op::Mma { table } => match self.products.get(table as usize) {
+                Some(op) => slots_of_mma(op).for_each(|r| v.slots(r, 1)),
+                None => v.require(false),
+            },
+            Op::Mfma { table } => match self.wave_products.get(table as usize) {
+                Some(op) => {
+                    [op.a, op.b].into_iter().for_each(|r| v.slots(r, 4));
+                    op.c.into_iter().chain(op.d).for_each(|r| v.slots(r, 2));
+                }
+                None => v.require(false),
+            },
+            Op::ShuffleXor { d, a, .. } => [d, a].into_iter().for_each(|r| v.slots(r, 1)),
+            Op::Shuffle { wave, d, a, index, .. } => {
+                [d, a, index].into_iter().for_each(|r| v.slots(r, wave_halves(wave)));
+            }
+            Op::Ballot { wave, d, mask } => {
+                v.slots(d, 2 * wave_halves(wave));
+                v.masks(&[mask]);
+            }
+            Op::Elect { d } => v.masks(&[d]),
+            Op::Assert { mask, message } => {
+                v.masks(&[mask]);
+                v.require((message as usize) < self.messages.len());
+            }
+            Op::Print { table } => match self.prints.get(table as usize) {
+                Some(op) => {
+                    for arg in &op.args {
+                        match arg.ty {
+                            PrintType::Bool => v.masks(&[arg.reg]),
+                            PrintType::Signed(64) | PrintType::F64 => {
+                                v.slots(arg.reg, 2);
+                                v.slots(arg.reg.saturating_add(arg.half_stride * (self.halves() - 1)), 2);
+                            }
+                            _ => {
+                                v.slots(arg.reg, 1);
+                                v.slots(arg.reg.saturating_add(arg.half_stride * (self.halves() - 1)), 1);
+                            }
+                        }
+                    }
+                }
+                None => v.require(false),
+            },
+            Op::If { cond, otherwise: pc } | Op::WhileTest { cond, end: pc } => {
+                v.masks(&[cond]);
+                v.target(pc);
+            }
+            Op::Else { end: pc } | Op::Repeat { body: pc } => v.target(pc),
+            Op::For { kind, wave, iv, low, high, step, end } => {
+                [iv, low, high, step].into_iter().for_each(|r| v.slots(r, kind.slots() * wave_halves(wave)));
+                v.target(end);
+            }
+            Op::Next { kind, wave, iv, high, step, body } => {
+                [iv, high, step].into_iter().for_each(|r| v.slots(r, kind.slots() * wave_halves(wave)));
+                v.target(body);
+            }
+            Op::CopyCommit
+            | Op::CopyWait { .. }
+            | Op::WarpSync
+            | Op::EndIf
+            | Op::While
+            | Op::Barrier
+            | Op::NamedSync { .. }
+            | Op::NamedArrive { .. }
+            | Op::End => {}
+        }
+    }
+}

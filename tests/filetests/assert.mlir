@@ -1,0 +1,11 @@
+// run: lower target=nvidia
+// check: __assertfail
+// run: lower target=amd
+// check: s_trap 2
+gpu.func @k(%p: !llvm.ptr<1>, %i: i32) kernel attributes {$attributes} {
+  %z = arith.constant 0 : i32
+  %c = arith.cmpi sgt, %i, %z : i32
+  "lw.assert"(%c) {message = "i is positive"} : (i1) -> () loc("a.rs":4:5)
+  "lw.store"(%i, %p) {align = 4 : i64} : (i32, !llvm.ptr<1>) -> ()
+  gpu.return
+}
