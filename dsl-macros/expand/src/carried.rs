@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Generics, Member, Type, WherePredicate, parse_quote, parse2};
+use syn::{Data, DeriveInput, Generics, Member, Type, parse2};
 
 use crate::errors::Errors;
-use crate::generated::Root;
+use crate::generated::{Root, where_clause};
 
 /// Expands `#[derive(Carried)]`: implementations of `State`, `Carried` and, where every field has it,
 /// `Poison`.
@@ -69,22 +69,13 @@ fn implementations(input: &DeriveInput, fields: &syn::Fields, root: &Root) -> To
 
 /// The `where` clause with the bound on each type parameter.
 fn for_each_parameter(generics: &Generics, bound: &TokenStream) -> TokenStream {
-    let mut generics = generics.clone();
-    let names: Vec<_> = generics.type_params().map(|param| param.ident.clone()).collect();
-    let predicates = names.iter().map(|name| -> WherePredicate { parse_quote!(#name: #bound) });
-    generics.make_where_clause().predicates.extend(predicates);
-    let clause = generics.where_clause;
-    quote!(#clause)
+    where_clause(generics, generics.type_params().map(|param| &param.ident).map(|name| quote!(#name: #bound)))
 }
 
 /// `Poison` holds where it holds for each field. A struct with a host field is carried but has no
 /// poison, which is no error: the quantifier keeps rustc from deciding the bound at once.
 fn poison_bounds(generics: &Generics, types: &[&Type], carried: &TokenStream, poison: &TokenStream) -> TokenStream {
-    let mut generics = generics.clone();
-    let names: Vec<_> = generics.type_params().map(|param| param.ident.clone()).collect();
-    let parameters = names.iter().map(|name| -> WherePredicate { parse_quote!(#name: #carried) });
-    let fields = types.iter().map(|ty| -> WherePredicate { parse_quote!(for<'__lw> #ty: #poison) });
-    generics.make_where_clause().predicates.extend(parameters.chain(fields));
-    let clause = generics.where_clause;
-    quote!(#clause)
+    let parameters = generics.type_params().map(|param| &param.ident).map(|name| quote!(#name: #carried));
+    let fields = types.iter().map(|ty| quote!(for<'__lw> #ty: #poison));
+    where_clause(generics, parameters.chain(fields))
 }

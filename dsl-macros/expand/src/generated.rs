@@ -72,6 +72,13 @@ pub(crate) fn lint_attribute() -> TokenStream {
     }
 }
 
+/// The `where` clause of `generics` with more predicates.
+pub(crate) fn where_clause(generics: &syn::Generics, more: impl IntoIterator<Item = TokenStream>) -> TokenStream {
+    let own = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    let more = more.into_iter();
+    quote!(where #(#own,)* #(#more,)*)
+}
+
 /// The variable that says whether a jump has been taken.
 pub(crate) fn flag(jump: JumpKind) -> Ident {
     match jump {

@@ -7,13 +7,13 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Attribute, FnArg, GenericParam, ItemFn, Pat, ReturnType, Type, WherePredicate, parse_quote_spanned, parse2};
+use syn::{Attribute, Block, FnArg, GenericParam, ItemFn, Pat, ReturnType, Signature, Type, Visibility, parse2};
 
 use crate::analysis::scopes::unannotated;
 use crate::attributes::KernelArguments;
 use crate::device::refuse_qualifiers;
 use crate::errors::{Errors, unparsed};
-use crate::generated::{Root, lint_attribute};
+use crate::generated::{self, Root, lint_attribute};
 use crate::lower::{Lowered, lower_body};
 
 /// Expands `#[kernel(..)]` on a free function.
@@ -34,8 +34,8 @@ pub fn expand(arguments: TokenStream, item: TokenStream, root: &Root) -> TokenSt
         return method_with_error(function, errors);
     }
     refuse_signature(&function.sig, &mut errors);
-    let parameters = Parameters::of(&function.sig.inputs, &mut errors);
-    Kernel { root, arguments, parameters, function }.expand(errors)
+    let (kernel, block) = Kernel::new(root, arguments, function, &mut errors);
+    kernel.expand(block, errors)
 }
 
 /// A parameter of a kernel.
@@ -84,118 +84,125 @@ impl Parameters {
     }
 }
 
+/// A kernel, taken apart.
 struct Kernel<'a> {
     root: &'a Root,
     arguments: KernelArguments,
-    parameters: Parameters,
-    function: ItemFn,
+    comptime: Vec<Parameter>,
+    device: Vec<Parameter>,
+    signature: Signature,
+    visibility: Visibility,
+    /// `#[cfg(..)]`: where the kernel is left out, so is all that it became.
+    configuration: Vec<Attribute>,
+    lints: Vec<Attribute>,
+    documentation: Vec<Attribute>,
 }
 
-impl Kernel<'_> {
-    fn expand(self, mut errors: Errors) -> TokenStream {
-        let Kernel { root, arguments, parameters, function } = self;
-        let Parameters { comptime, device } = &parameters;
+impl<'a> Kernel<'a> {
+    /// The kernel without its body.
+    fn new(root: &'a Root, arguments: KernelArguments, function: ItemFn, errors: &mut Errors) -> (Self, Block) {
+        let Parameters { comptime, device } = Parameters::of(&function.sig.inputs, errors);
+        let (configuration, other) = function.attrs.into_iter().partition(|attribute| attribute.path().is_ident("cfg"));
+        let other: Vec<Attribute> = other;
+        let (lints, documentation) = other.into_iter().partition(is_lint);
+        let (signature, visibility) = (function.sig, function.vis);
+        let kernel =
+            Kernel { root, arguments, comptime, device, signature, visibility, configuration, lints, documentation };
+        (kernel, *function.block)
+    }
+
+    fn expand(&self, block: Block, errors: Errors) -> TokenStream {
         let Lowered { body, errors: found } =
-            lower_body(root, &function.sig.inputs, &ReturnType::Default, *function.block);
-        for default in function.sig.generics.params.iter().filter_map(default_of) {
-            errors.push(default, "a generic parameter of a function has no default");
-        }
+            lower_body(self.root, &self.signature.inputs, &ReturnType::Default, block);
         let (errors, found) = (errors.into_tokens(), found.into_tokens());
+        let (structure, implementation) = (self.structure(), self.implementation(body));
+        quote!(#errors #found #structure #implementation)
+    }
 
-        let (name, visibility, generics) = (&function.sig.ident, &function.vis, &function.sig.generics);
+    /// The type that describes the kernel, and how it is made.
+    fn structure(&self) -> TokenStream {
+        let Kernel { signature, visibility, configuration, lints, documentation, .. } = self;
+        let (name, generics) = (&signature.ident, &signature.generics);
         let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-        let (fields, field_types): (Vec<_>, Vec<_>) =
-            comptime.iter().map(|parameter| (&parameter.name, &parameter.ty)).unzip();
-        let type_params: Vec<_> = generics.type_params().map(|param| &param.ident).collect();
+        let (fields, types) = (self.fields(), self.field_types());
+        let type_params = generics.type_params().map(|param| &param.ident);
         let phantom = quote!(::core::marker::PhantomData);
-        let marker = quote!(#phantom<fn() -> (#(#type_params,)*)>);
-
-        // Where the kernel is left out, so is all that it became.
-        let (configuration, other): (Vec<_>, Vec<_>) =
-            function.attrs.iter().partition(|attribute| attribute.path().is_ident("cfg"));
-        let (lints, documentation): (Vec<_>, Vec<_>) = other.into_iter().partition(|attribute| is_lint(attribute));
-        let configuration = quote!(#(#configuration)*);
-        let struct_lints = quote! {
+        let new_doc = format!(" The kernel `{name}` with its compile-time parameters.");
+        let field_texts = fields.iter().map(|field| field.to_string());
+        let name_text = self.name();
+        let [clone_where, debug_where] = ["Clone", "Debug"].map(|name| {
+            let bounds = types.iter().map(|ty| bound(ty, &core_trait(ty.span(), name)));
+            generated::where_clause(generics, bounds)
+        });
+        quote! {
+            #(#configuration)*
+            #(#documentation)*
             #[allow(non_camel_case_types, reason = "a kernel is named like the function that it is written as")]
             #(#lints)*
-        };
-        let new_doc = format!(" The kernel `{name}` with its compile-time parameters.");
-
-        let comptime_bound = |names: &[&str]| -> TokenStream {
-            let bounds =
-                field_types.iter().flat_map(|ty| names.iter().map(|name| bound(ty, core_trait(ty.span(), name))));
-            extended(generics, bounds)
-        };
-        let clone_where = comptime_bound(&["Clone"]);
-        let debug_where = comptime_bound(&["Debug"]);
-        let kernel_where = {
-            let comptime =
-                field_types.iter().flat_map(|ty| ["Clone", "Debug"].map(|name| bound(ty, core_trait(ty.span(), name))));
-            let device = device.iter().map(|Parameter { ty, .. }| bound(ty, root.rt(ty.span(), "KernelParam")));
-            extended(generics, comptime.chain(device))
-        };
-
-        let name_text = name.to_string();
-        let name_text = name_text.strip_prefix("r#").unwrap_or(&name_text);
-        let field_texts: Vec<_> = fields.iter().map(|field| field.to_string()).collect();
-        let comptime_values = comptime_values(comptime, generics);
-        let (param_types, param_patterns): (Vec<_>, Vec<_>) =
-            device.iter().map(|parameter| (&parameter.ty, &parameter.pattern)).unzip();
-        let param_names = device.iter().map(|parameter| parameter.name.to_string());
-        let attributes = arguments.to_tokens(root);
-        let bindings: Vec<_> = comptime
-            .iter()
-            .map(|Parameter { name, pattern, ty }| {
-                quote! {
-                    #[allow(unused_variables, reason = "it may serve the attributes alone")]
-                    let #pattern: #ty = ::core::clone::Clone::clone(&self.#name);
-                }
-            })
-            .collect();
-        let caller = {
-            let span = function.sig.fn_token.span;
-            quote_spanned!(span=> ::core::panic::Location::caller())
-        };
-        let (kernel_trait, kernel_attributes) = (root.quiet("Kernel"), root.quiet("KernelAttributes"));
-        let (slot_ref, lint_attribute) = (root.quiet("SlotRef"), lint_attribute());
-
-        quote! {
-            #errors
-            #configuration
-            #(#documentation)*
-            #struct_lints
             #visibility struct #name #generics #where_clause {
-                #(#fields: #field_types,)*
-                __lw_types: #marker,
+                #(#fields: #types,)*
+                __lw_types: #phantom<fn() -> (#(#type_params,)*)>,
             }
 
-            #configuration
+            #(#configuration)*
             impl #impl_generics #name #type_generics #where_clause {
                 #[doc = #new_doc]
                 #[must_use]
                 #[allow(clippy::too_many_arguments, reason = "as many as the kernel has")]
-                #visibility fn new(#(#fields: #field_types),*) -> Self {
+                #visibility fn new(#(#fields: #types),*) -> Self {
                     Self { #(#fields,)* __lw_types: #phantom }
                 }
             }
 
-            #configuration
+            #(#configuration)*
             impl #impl_generics ::core::clone::Clone for #name #type_generics #clone_where {
                 fn clone(&self) -> Self {
                     Self { #(#fields: ::core::clone::Clone::clone(&self.#fields),)* __lw_types: #phantom }
                 }
             }
 
-            #configuration
+            #(#configuration)*
             impl #impl_generics ::core::fmt::Debug for #name #type_generics #debug_where {
                 fn fmt(&self, __lw_formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     __lw_formatter.debug_struct(#name_text) #(.field(#field_texts, &self.#fields))* .finish()
                 }
             }
+        }
+    }
 
-            #configuration
-            impl #impl_generics #kernel_trait for #name #type_generics #kernel_where {
-                type Params = (#(#param_types,)*);
+    /// What a trace asks of the kernel.
+    fn implementation(&self, body: TokenStream) -> TokenStream {
+        let Kernel { root, signature, configuration, lints, .. } = self;
+        let (name, generics) = (&signature.ident, &signature.generics);
+        let (impl_generics, type_generics, _) = generics.split_for_impl();
+        let [kernel, kernel_attributes, slot_ref] =
+            ["Kernel", "KernelAttributes", "SlotRef"].map(|name| root.quiet(name));
+        let comptime = self.field_types().into_iter().flat_map(|ty| {
+            let traits = ["Clone", "Debug"].map(|name| core_trait(ty.span(), name));
+            traits.map(|wanted| bound(ty, &wanted))
+        });
+        let device = self.device.iter().map(|Parameter { ty, .. }| bound(ty, &root.rt(ty.span(), "KernelParam")));
+        let where_clause = generated::where_clause(generics, comptime.chain(device));
+        let name_text = self.name();
+        let comptime_values = comptime_values(&self.comptime, generics);
+        let (types, patterns): (Vec<_>, Vec<_>) =
+            self.device.iter().map(|parameter| (&parameter.ty, &parameter.pattern)).unzip();
+        let param_names = self.device.iter().map(|parameter| parameter.name.to_string());
+        let attributes = self.arguments.to_tokens(root);
+        let bindings = self.comptime.iter().map(|Parameter { name, pattern, ty }| {
+            quote! {
+                #[allow(unused_variables, reason = "it may serve the attributes alone")]
+                let #pattern: #ty = ::core::clone::Clone::clone(&self.#name);
+            }
+        });
+        let bindings = quote!(#(#bindings)*);
+        // The location of this call is that of the kernel.
+        let caller = quote_spanned!(signature.fn_token.span=> ::core::panic::Location::caller());
+        let lint_attribute = lint_attribute();
+        quote! {
+            #(#configuration)*
+            impl #impl_generics #kernel for #name #type_generics #where_clause {
+                type Params = (#(#types,)*);
 
                 fn name(&self) -> &'static str {
                     #name_text
@@ -214,42 +221,46 @@ impl Kernel<'_> {
                 }
 
                 fn attributes(&self) -> #kernel_attributes {
-                    #(#bindings)*
+                    #bindings
                     #attributes
                 }
 
                 #(#lints)*
                 #lint_attribute
                 fn trace(&self, __lw_params: Self::Params) {
-                    #found
                     #[allow(unused_imports, reason = "only some bodies reborrow a slot")]
                     use #slot_ref as _;
-                    #(#bindings)*
-                    let (#(#param_patterns,)*): (#(#param_types,)*) = __lw_params;
+                    #bindings
+                    let (#(#patterns,)*): (#(#types,)*) = __lw_params;
                     #body
                 }
             }
         }
     }
+
+    fn fields(&self) -> Vec<&Ident> {
+        self.comptime.iter().map(|parameter| &parameter.name).collect()
+    }
+
+    fn field_types(&self) -> Vec<&Type> {
+        self.comptime.iter().map(|parameter| &parameter.ty).collect()
+    }
+
+    fn name(&self) -> String {
+        let name = self.signature.ident.to_string();
+        name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
+    }
 }
 
 /// `ty: wanted`, at the span of the type: rustc points there when it does not hold.
-fn bound(ty: &Type, wanted: TokenStream) -> WherePredicate {
-    parse_quote_spanned!(ty.span()=> #ty: #wanted)
+fn bound(ty: &Type, wanted: &TokenStream) -> TokenStream {
+    quote_spanned!(ty.span()=> #ty: #wanted)
 }
 
 fn core_trait(span: Span, name: &str) -> TokenStream {
     let module = Ident::new(if name == "Clone" { "clone" } else { "fmt" }, span);
     let name = Ident::new(name, span);
     quote_spanned!(span=> ::core::#module::#name)
-}
-
-/// The `where` clause of `generics` with more bounds.
-fn extended(generics: &syn::Generics, bounds: impl IntoIterator<Item = WherePredicate>) -> TokenStream {
-    let mut generics = generics.clone();
-    generics.make_where_clause().predicates.extend(bounds);
-    let clause = generics.where_clause;
-    quote!(#clause)
 }
 
 /// The name and the text of each compile-time parameter, of each generic type and each const generic.
@@ -276,12 +287,15 @@ fn comptime_values(comptime: &[Parameter], generics: &syn::Generics) -> Vec<Toke
     values
 }
 
-fn refuse_signature(signature: &syn::Signature, errors: &mut Errors) {
+fn refuse_signature(signature: &Signature, errors: &mut Errors) {
     refuse_qualifiers(signature, "kernel", errors);
     if let ReturnType::Type(arrow, ty) = &signature.output
         && !matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty())
     {
         errors.push(arrow.spans[0], "a kernel returns nothing: store its results in a `TensorMut` parameter");
+    }
+    for default in signature.generics.params.iter().filter_map(default_of) {
+        errors.push(default, "a generic parameter of a function has no default");
     }
     for lifetime in signature.generics.lifetimes() {
         errors.push(

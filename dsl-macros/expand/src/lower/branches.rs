@@ -3,7 +3,8 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{BinOp, Block, Expr, ExprIf, ExprMatch, Lit, Pat, Stmt};
+use syn::visit::Visit;
+use syn::{BinOp, Block, Expr, ExprBlock, ExprIf, ExprMatch, Lit, Pat, Stmt};
 
 use super::{Lower, Position, declare, first_assignment, joined_names};
 use crate::analysis::jumps::{assigns_always, assigns_somewhere, block_diverges, diverges, mentions};
@@ -91,7 +92,7 @@ impl Lower<'_> {
             let name = first_assignment(then, &binding.name).or_else(|| first_assignment(otherwise, &binding.name));
             let Some(name) = name else { continue };
             let assigned = |block| block_diverges(block) || assigns_always(block, &name);
-            if assigned(then) && assigned(otherwise) {
+            if assigned(then) && assigned(otherwise) && !(block_diverges(then) && block_diverges(otherwise)) {
                 first.always.push(name);
             } else {
                 first.sometimes.push(name);
@@ -122,15 +123,15 @@ impl Lower<'_> {
         if first.is_empty() {
             return quote!(#block);
         }
-        let poison = self.root.quiet("poison");
-        let declared = first.names().filter(|name| first.always.contains(name) || arm.mentioned.contains(name));
+        // Only where it is mentioned: the type of any other would be known to nobody.
+        let declared = first.names().filter(|name| arm.mentioned.contains(name));
         let declarations = declared.map(|name| declare(name, self.is_mut(name)));
-        let (always, sometimes) = (&first.always, arm.certain());
-        let unset = arm.diverges.then(|| quote!(#(#always = #poison();)*));
+        let poison = self.root.quiet("poison");
+        let always = first.always.iter().map(|name| if arm.diverges { quote!(#poison()) } else { quote!(#name) });
+        let sometimes = arm.certain();
         quote!({
             #(#declarations)*
             let __lw_value = #block;
-            #unset
             ((__lw_value, #(#always),*), (#(#sometimes,)*))
         })
     }
@@ -168,6 +169,18 @@ impl Lower<'_> {
             if own && !other { Position::Value } else { position }
         };
         let before = self.scopes.uninitialised();
+        if then_diverges != other_diverges
+            && let Some((_, other)) = &mut branch.else_branch
+        {
+            let then = Expr::Block(ExprBlock { attrs: Vec::new(), label: None, block: branch.then_branch.clone() });
+            if other_diverges {
+                self.fill_unset(other, &[&then]);
+            } else {
+                let mut filled = then;
+                self.fill_unset(&mut filled, &[other]);
+                branch.then_branch = into_block(filled);
+            }
+        }
         self.scoped(|lower| {
             lower.host_condition(&mut branch.cond);
             lower.block(&mut branch.then_branch, of_arm(then_diverges, other_diverges));
@@ -182,11 +195,34 @@ impl Lower<'_> {
                 **other = block(paren.paren_token.span.join(), quote!(#inner));
             }
         }
-        if !other_diverges {
-            unset.extend(self.scopes.uninitialised());
+        if !other_diverges || then_diverges {
+            // Where both arms leave by a flag, rustc sees both come to their end.
+            unset.extend(if other_diverges { before.clone() } else { self.scopes.uninitialised() });
         }
         unset.retain(|id| before.contains(id));
         self.scopes.restore_uninitialised(&unset);
+    }
+
+    /// Gives a poison to the variables without a value that the `others` set, in an arm that leaves by a
+    /// flagged jump: rustc sees such an arm come to its end.
+    pub(super) fn fill_unset(&self, leaving: &mut Expr, others: &[&Expr]) {
+        let unset = self.scopes.visible_uninitialised();
+        if unset.is_empty() || !self.has_flagged_jump(|scan| scan.visit_expr(leaving)) {
+            return;
+        }
+        let as_block = |expr: &Expr| into_block(expr.clone());
+        let own = as_block(leaving);
+        let set = |name: &Ident| others.iter().all(|other| assigns_always(&as_block(other), name));
+        let first = |name: &str| others.iter().find_map(|other| first_assignment(&as_block(other), name));
+        let names = unset.into_iter().filter_map(|binding| first(&binding.name));
+        let names: Vec<Ident> = names.filter(|name| set(name) && !assigns_somewhere(&own, name)).collect();
+        if !names.is_empty() {
+            let poison = self.root.quiet("poison");
+            let fill = Stmt::Expr(Expr::Verbatim(quote!(#(#names = #poison();)*)), None);
+            let stmts = std::iter::once(fill).chain(own.stmts).collect();
+            let block = Block { brace_token: own.brace_token, stmts };
+            *leaving = Expr::Block(ExprBlock { attrs: Vec::new(), label: None, block });
+        }
     }
 
     /// A condition that is decided at compile time. A chain of `let`s may not hold a run-time condition.
@@ -223,6 +259,13 @@ impl Lower<'_> {
         let before = self.scopes.uninitialised();
         let mut unset = Vec::new();
         let all_diverge = choice.arms.iter().all(|arm| diverges(&arm.body));
+        let bodies: Vec<Expr> = match self.scopes.visible_uninitialised().is_empty() {
+            true => Vec::new(),
+            false => choice.arms.iter().map(|arm| (*arm.body).clone()).collect(),
+        };
+        let others: Vec<&Expr> = bodies.iter().filter(|body| !diverges(body)).collect();
+        let leaving = choice.arms.iter_mut().filter(|arm| diverges(&arm.body));
+        leaving.for_each(|arm| self.fill_unset(&mut arm.body, &others));
         for arm in &mut choice.arms {
             self.scopes.restore_uninitialised(&before);
             let diverging = diverges(&arm.body);
@@ -239,6 +282,9 @@ impl Lower<'_> {
             if !diverging {
                 unset.extend(self.scopes.uninitialised());
             }
+        }
+        if all_diverge {
+            unset.clone_from(&before);
         }
         unset.retain(|id| before.contains(id));
         self.scopes.restore_uninitialised(&unset);

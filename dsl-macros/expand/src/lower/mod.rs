@@ -23,11 +23,11 @@ use syn::visit_mut::VisitMut;
 use syn::{Block, Expr, FnArg, Local, Pat, Receiver, ReceiverKind, ReturnType, Stmt, Type};
 
 use crate::analysis::effects::{Change, Effects, How, place_root};
-use crate::analysis::jumps::{
-    Frame, Jump, JumpKind, LoopId, Scan, assigned_names, assigns_always, block_diverges, diverges,
-};
+use crate::analysis::jumps::{Frame, Jump, JumpKind, LoopId, Scan, assigned_names, assigns_always, diverges};
 use crate::analysis::marks::peel;
-use crate::analysis::scopes::{Access, BindingId, Scopes, is_mut_reference_type, takes_mut_reference, unannotated};
+use crate::analysis::scopes::{
+    Access, Binding, BindingId, Scopes, is_mut_reference_type, takes_mut_reference, unannotated,
+};
 use crate::errors::Errors;
 use crate::generated::{self, Root, flag, value_of};
 
@@ -113,6 +113,8 @@ struct Lower<'a> {
     returns_value: bool,
     /// The first binding of the block that is being lowered.
     block_start: BindingId,
+    /// Variables without a value whose first one is joined at the end of a guard around here.
+    joined: Vec<BindingId>,
     /// How many expressions were rewritten: tells whether the arguments of a macro need be replaced.
     rewrites: usize,
 }
@@ -130,6 +132,7 @@ impl<'a> Lower<'a> {
             host: false,
             returns_value,
             block_start: BindingId(0),
+            joined: Vec::new(),
             rewrites: 0,
         }
     }
@@ -282,12 +285,13 @@ impl<'a> Lower<'a> {
     fn guarded(&mut self, jumps: &[Jump], rest: VecDeque<Stmt>, position: Position) -> Stmt {
         let span = rest.front().map_or_else(Span::call_site, Spanned::span);
         // Variables of enclosing blocks that get their first value in here are joined at the end.
-        let first: Vec<Ident> = self.first_assigned(&rest, self.block_start);
+        let first: Vec<Ident> = self.first_assigned(&rest);
         let mutable: Vec<bool> = first.iter().map(|name| self.is_mut(name)).collect();
         let (statements, region) = self.region(|lower| {
             lower.under_runtime(|lower| {
                 lower.scoped(|lower| {
-                    lower.shadow_unset(&first);
+                    let shadows = lower.shadow_unset(&first);
+                    lower.joined.extend(shadows);
                     lower.statements(rest, position)
                 })
             })
@@ -326,23 +330,17 @@ impl<'a> Lower<'a> {
         Stmt::Expr(Expr::Verbatim(tokens), None)
     }
 
-    /// The variables without a value, declared before `before`, that the statements always assign.
-    fn first_assigned(&self, rest: &VecDeque<Stmt>, before: BindingId) -> Vec<Ident> {
+    /// The variables without a value, declared outside of the block that ends in `rest`, that `rest`
+    /// always assigns.
+    fn first_assigned(&self, rest: &VecDeque<Stmt>) -> Vec<Ident> {
         let mut unset = self.scopes.visible_uninitialised();
-        unset.retain(|binding| binding.id < before);
+        unset.retain(|binding| binding.id < self.block_start || self.joined.contains(&binding.id));
         if unset.is_empty() {
             return Vec::new();
         }
         let block = Block { brace_token: Default::default(), stmts: rest.iter().cloned().collect() };
-        let mut names = Vec::new();
-        for binding in unset {
-            if let Some(name) = first_assignment(&block, &binding.name)
-                && (block_diverges(&block) || assigns_always(&block, &name))
-            {
-                names.push(name);
-            }
-        }
-        names
+        let first = |binding: &Binding| first_assignment(&block, &binding.name);
+        unset.into_iter().filter_map(first).filter(|name| assigns_always(&block, name)).collect()
     }
 
     fn is_mut(&self, name: &Ident) -> bool {
@@ -350,11 +348,14 @@ impl<'a> Lower<'a> {
     }
 
     /// Opens bindings of their own for `names`, as the generated `let x;` does.
-    fn shadow_unset(&mut self, names: &[Ident]) {
-        for name in names {
+    fn shadow_unset(&mut self, names: &[Ident]) -> Vec<BindingId> {
+        let bind = |name: &Ident| {
             let access = if self.is_mut(name) { Access::Mut } else { Access::Plain };
+            let id = self.scopes.next_id();
             self.scopes.bind(name.to_string(), access, false);
-        }
+            id
+        };
+        names.iter().map(bind).collect()
     }
 
     /// `x = if c { y } else { continue };` must not assign where it continues: its value becomes a
@@ -455,6 +456,13 @@ impl<'a> Lower<'a> {
             value = generated::block(span, quote_spanned!(span=> let __lw_value: #ty = #value; __lw_value));
         }
         let unset = self.scopes.uninitialised();
+        if let Some((_, block)) = &mut diverge
+            && !unset.is_empty()
+        {
+            let stmts = rest.iter().cloned().collect();
+            let rest = Block { brace_token: Default::default(), stmts };
+            self.fill_unset(block, &[&Expr::Block(syn::ExprBlock { attrs: Vec::new(), label: None, block: rest })]);
+        }
         let other = diverge.as_mut().map(|(_, block)| {
             self.expr(block, position);
             quote!(#block)

@@ -46,6 +46,7 @@ constructs! {
     first_value_in_one_arm: "fn f(n: I32, x: F32) { let y; if n > 2 { y = x; } store(y); }"
     first_value_or_return: "fn f(n: I32, x: F32) { let mut y; if n > 2 { y = x; } else { return; } y += 1.0; store(y); }"
     first_value_under_a_guard: "fn f(n: I32, x: F32) { let y; { if n > 3 { return; } y = x; } store(y); }"
+    first_value_after_a_jump: "fn f(c: Bool, x: F32) -> F32 { let mut u; if c { match m { true => { return x; } false => { return x; } } u = x; } else { u = x; } u }"
     // Returns
     early_return: "fn f(n: I32, tid: I32) { if tid >= n { return; } store(tid); }"
     return_value: "fn f(n: I32, x: F32) -> F32 { for i in range(n) { if i == 3 { return x * 2.0; } } x + 1.0 }"
