@@ -11,6 +11,7 @@ mod cli;
 mod cli_attention;
 mod cli_compile;
 mod cli_run;
+mod differential;
 mod frontend;
 mod launch;
 mod ui;
