@@ -81,11 +81,21 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
     let existing = warp.existing;
     let mut pc = warp.pc as usize;
     let mut mask = warp.mask;
+    // Operations are counted where control jumps, by the length of what ran since the last jump.
     let mut executed = warp.executed;
+    let mut since = pc;
     let mut slots = std::mem::take(&mut warp.slots);
     let mut masks = std::mem::take(&mut warp.masks);
     let mut regs = Registers::new(&mut slots, &mut masks);
 
+    macro_rules! jump {
+        ($target:expr) => {{
+            executed += (pc + 1 - since) as u64;
+            pc = $target as usize;
+            since = pc;
+            continue;
+        }};
+    }
     macro_rules! stop {
         ($lane:expr, $kind:expr) => {
             break fault(warp, pc, mask, $lane, $kind)
@@ -118,7 +128,6 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
 
     let stop = loop {
         debug_assert!(pc < program.ops.len());
-        executed += 1;
         // SAFETY: `Program::verify` has checked that jumps lead to ops and that the last op is `End`.
         match unsafe { *ops.add(pc) } {
             Op::Unary { op, d, a } => regs.unary(op, d, a),
@@ -289,15 +298,13 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 warp.frames.push(Frame { mask, other: mask & !holds });
                 mask &= holds;
                 if mask == 0 {
-                    pc = otherwise as usize;
-                    continue;
+                    jump!(otherwise)
                 }
             }
             Op::Else { end } => {
                 mask = warp.frames.last().map_or(0, |frame| frame.other);
                 if mask == 0 {
-                    pc = end as usize;
-                    continue;
+                    jump!(end)
                 }
             }
             Op::EndIf => mask = warp.frames.pop().map_or(0, |frame| frame.mask),
@@ -311,8 +318,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 }
                 let inside = mask & loop_test(&regs, kind, wave, iv, high);
                 if inside == 0 {
-                    pc = end as usize;
-                    continue;
+                    jump!(end)
                 }
                 warp.frames.push(Frame { mask, other: 0 });
                 mask = inside;
@@ -331,8 +337,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                         stop!(inside.trailing_zeros(), FaultKind::OpBudget { executed })
                     }
                     mask = inside;
-                    pc = body as usize;
-                    continue;
+                    jump!(body)
                 }
                 mask = warp.frames.pop().map_or(0, |frame| frame.mask);
             }
@@ -341,16 +346,14 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 mask &= regs.mask(cond);
                 if mask == 0 {
                     mask = warp.frames.pop().map_or(0, |frame| frame.mask);
-                    pc = end as usize;
-                    continue;
+                    jump!(end)
                 }
             }
             Op::Repeat { body } => {
                 if executed > block.op_budget {
                     stop!(mask.trailing_zeros(), FaultKind::OpBudget { executed })
                 }
-                pc = body as usize;
-                continue;
+                jump!(body)
             }
 
             Op::Barrier => {
@@ -369,7 +372,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
         }
         pc += 1;
     };
-    warp.executed = executed;
+    warp.executed = executed + (pc + 1 - since) as u64;
     warp.slots = slots;
     warp.masks = masks;
     stop
