@@ -7,6 +7,8 @@ mod matrix;
 mod memory;
 mod sync;
 
+use std::rc::Rc;
+
 use lacewing_core::mlir::{IrContext, IrModule};
 use lacewing_core::{Error, Traced};
 
@@ -65,8 +67,11 @@ impl Kernel<'_> {
     }
 
     pub(crate) fn try_decode(&self) -> Result<Program, Error> {
-        let context = IrContext::new()?;
-        let module = IrModule::parse(&context, &self.text())?;
+        thread_local! {
+            /// Contexts take milliseconds.
+            static CONTEXT: Rc<IrContext> = IrContext::new().unwrap();
+        }
+        let module = CONTEXT.with(|context| IrModule::parse(context, &self.text()))?;
         Program::decode(&Traced::from_module(module)?)
     }
 
