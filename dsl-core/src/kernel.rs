@@ -104,7 +104,20 @@ impl Traced {
     }
 }
 
+/// Static shared memory that an NVIDIA kernel may declare; beyond it, memory is asked for at launch
+/// (CUDA C++ Programming Guide, "Shared Memory": kernels relying on more than 48 KB must use dynamic memory).
+const NVIDIA_STATIC_SHARED_BYTES: u32 = 48 * 1024;
+
 impl KernelMeta {
+    /// Bytes of dynamic shared memory that a launch must ask for; then the kernel has no static one.
+    ///
+    /// On NVIDIA the launcher must also raise the function's limit to it
+    /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`). On AMD shared memory is always static.
+    pub fn dynamic_shared_bytes(&self) -> u32 {
+        let dynamic = self.target.is_nvidia() && self.shared_bytes > NVIDIA_STATIC_SHARED_BYTES;
+        if dynamic { self.shared_bytes } else { 0 }
+    }
+
     /// Reads the attributes of the module's only `gpu.func`.
     fn read(module: &IrModule) -> Result<Self, Error> {
         let mut found: Vec<Result<Self, String>> = Vec::new();
@@ -209,6 +222,7 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
     let attributes = kernel.attributes();
     let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
         trace::run(target, || {
+            trace::with(|t| t.block = attributes.block);
             let mut builder = ParamBuilder::default();
             K::Params::declare(K::param_names(), &mut builder);
             let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty).collect();
@@ -230,7 +244,10 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
             .into());
         }
         // The user's own host code panicked: not ours to swallow.
-        Err(payload) => std::panic::resume_unwind(payload),
+        Err(payload) => match payload.downcast::<trace::Stopped>() {
+            Ok(stopped) => return Err(stopped.0.into()),
+            Err(payload) => std::panic::resume_unwind(payload),
+        },
     };
     check_resources(kernel.name(), &attributes, target, &mut trace, loc);
     let diagnostics = trace.take_diagnostics();

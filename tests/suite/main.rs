@@ -1,2 +1,15 @@
-//! The integration suite.
-fn main() {}
+//! The integration suite: one binary, because each links MLIR statically.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests say what they expect by panicking"
+)]
+
+mod cli;
+mod cli_attention;
+mod cli_compile;
+mod cli_run;
+mod launch;
+mod ui;

@@ -198,8 +198,8 @@ pub static TABLE: &[OpRow] = &[
         nvidia: Legal::Always,
         amd: Legal::Always,
         emulation: "range and mask decide per lane; lanes out of range give zero",
-        nvvm: "a branch around llvm.load, with zero in the other arm",
-        rocdl: "rocdl.raw.ptr.buffer.load under the mask; the hardware's range check gives zero",
+        nvvm: "a branch around llvm.load; where a vector crosses the end or is not aligned, one branch an element",
+        rocdl: "rocdl.raw.ptr.buffer.load, masked lanes out of range; the hardware's check of each dword gives zero",
     },
     OpRow {
         op: LwOp::BufferStore,
@@ -219,7 +219,7 @@ pub static TABLE: &[OpRow] = &[
         amd: Legal::Always,
         emulation: "range and mask decide per lane; other lanes store nothing",
         nvvm: "a branch around llvm.store",
-        rocdl: "rocdl.raw.ptr.buffer.store under the mask; the hardware drops what is out of range",
+        rocdl: "rocdl.raw.ptr.buffer.store, masked lanes out of range; the hardware drops what is out of range",
     },
     OpRow {
         op: LwOp::AtomicRmw,
@@ -243,7 +243,7 @@ pub static TABLE: &[OpRow] = &[
         nvidia: Legal::Always,
         amd: Legal::Always,
         emulation: "lanes in order, each a host atomic on global memory",
-        nvvm: "llvm.atomicrmw with the scope's syncscope; atom, red (PTX ISA, atom)",
+        nvvm: "llvm.atomicrmw between the fences of its ordering; atom.relaxed.sys at system scope (PTX ISA, atom, fence)",
         rocdl: "llvm.atomicrmw with syncscope workgroup, agent or system",
     },
     OpRow {
@@ -384,7 +384,7 @@ pub static TABLE: &[OpRow] = &[
         nvidia: Legal::Always,
         amd: Legal::Always,
         emulation: "the condition's mask and-ed with the active lanes",
-        nvvm: "nvvm.vote.sync ballot, zero-extended (PTX ISA, vote.sync)",
+        nvvm: "nvvm.vote.sync ballot of the whole warp, inside control flow of activemask; zero-extended (PTX ISA, vote.sync)",
         rocdl: "rocdl.ballot",
     },
     OpRow {
@@ -413,7 +413,7 @@ pub static TABLE: &[OpRow] = &[
         amd: Legal::Always,
         emulation: "orders the warp's accesses; lanes run in step already",
         nvvm: "nvvm.bar.warp.sync (PTX ISA, bar.warp.sync)",
-        rocdl: "rocdl.wave.barrier between workgroup fences of one wave",
+        rocdl: "llvm.amdgcn.wave.barrier between fences of wavefront scope",
     },
     OpRow {
         op: LwOp::NamedBarrier,
@@ -486,7 +486,7 @@ pub static TABLE: &[OpRow] = &[
         nvidia: Legal::Always,
         amd: Legal::Always,
         emulation: "a report that names thread and line",
-        nvvm: "a branch to llvm.trap",
-        rocdl: "a branch to llvm.trap",
+        nvvm: "cf.assert: a call of the driver's __assertfail with message, file and line",
+        rocdl: "a branch to llvm.trap; the message is lost without a device library",
     },
 ];

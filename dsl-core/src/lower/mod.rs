@@ -1,1 +1,212 @@
-//! (soon)
+//! From a traced module to target code.
+//!
+//! The stages, each of which [`emit`] can show:
+//!
+//! 1. [`Emit::Trace`]: the module as traced: `gpu`, `arith`, `math`, `scf`, `vector`, `llvm` pointers, `lw`.
+//! 2. [`Emit::Lowered`]: after our own rewriting. No `lw` and no `math` op is left: they have become
+//!    `nvvm`, `rocdl`, `llvm`, `arith` and `scf` ops; control flow is still structured and the kernel
+//!    still a `gpu.func`.
+//! 3. [`Emit::Llvm`]: LLVM IR after MLIR's conversions, as LLVM's optimiser receives it.
+//! 4. [`Emit::Ptx`] or [`Emit::Amdgcn`]: assembly, made in this process.
+//! 5. [`Emit::Cubin`] by `ptxas`, [`Emit::Hsaco`] by `ld.lld`.
+//!
+//! Nothing is assumed that the kernel did not say: floating operations are neither contracted nor
+//! reordered, division and square root are correctly rounded, subnormals are kept, except where an op
+//! carries a fast-math flag.
+
+mod amd;
+mod arith;
+mod build;
+mod elementary;
+mod fp8;
+mod kernel;
+mod math;
+mod memory;
+mod numeric;
+mod nvidia;
+mod pipeline;
+mod rewrite;
+mod tools;
+
+#[cfg(test)]
+mod filetests;
+
+use std::path::PathBuf;
+
+use crate::mlir::IrModule;
+use crate::{Diagnostic, Error, KernelMeta, Traced, dialect};
+
+pub use pipeline::describe;
+pub use tools::{PtxasLog, find_lld, find_ptxas};
+
+/// What to make of a traced kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Emit {
+    /// The traced module.
+    Trace,
+    /// The module after our own rewriting, control flow still structured.
+    Lowered,
+    /// LLVM IR before optimisation.
+    Llvm,
+    /// PTX text (NVIDIA).
+    Ptx,
+    /// Machine code by `ptxas` (NVIDIA).
+    Cubin,
+    /// AMDGCN assembly (AMD).
+    Amdgcn,
+    /// Code object by `ld.lld` (AMD).
+    Hsaco,
+}
+
+impl Emit {
+    /// Every stage.
+    pub const ALL: [Emit; 7] =
+        [Emit::Trace, Emit::Lowered, Emit::Llvm, Emit::Ptx, Emit::Cubin, Emit::Amdgcn, Emit::Hsaco];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Emit::Trace => "trace",
+            Emit::Lowered => "lowered",
+            Emit::Llvm => "llvm",
+            Emit::Ptx => "ptx",
+            Emit::Cubin => "cubin",
+            Emit::Amdgcn => "amdgcn",
+            Emit::Hsaco => "hsaco",
+        }
+    }
+
+    /// Finds a stage by [`Emit::name`].
+    ///
+    /// # Errors
+    /// When there is none: the error lists those that exist.
+    pub fn from_name(name: &str) -> Result<Emit, Error> {
+        Self::ALL.into_iter().find(|emit| emit.name() == name).ok_or_else(|| {
+            let known: Vec<_> = Self::ALL.iter().map(|emit| emit.name()).collect();
+            Diagnostic::error(format!("nothing called `{name}` can be emitted"))
+                .help(format!("the choices are {}", known.join(", ")))
+                .into()
+        })
+    }
+}
+
+/// How to lower.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmitOptions {
+    /// LLVM's and `ptxas`'s optimisation level, 0 to 3.
+    pub opt_level: u8,
+    /// `ptxas` to use instead of the one that [`find_ptxas`] finds.
+    pub ptxas: Option<PathBuf>,
+    /// `ld.lld` to use instead of the one that [`find_lld`] finds.
+    pub lld: Option<PathBuf>,
+}
+
+impl Default for EmitOptions {
+    fn default() -> Self {
+        Self { opt_level: 3, ptxas: None, lld: None }
+    }
+}
+
+/// What [`emit`] made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Artifact {
+    /// MLIR, LLVM IR or assembly.
+    Text(String),
+    /// An ELF image, with `ptxas`'s log for a cubin.
+    Binary {
+        /// The image.
+        bytes: Vec<u8>,
+        /// What `ptxas` said.
+        log: Option<PtxasLog>,
+    },
+}
+
+impl Artifact {
+    /// The bytes to write to a file.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Artifact::Text(text) => text.as_bytes(),
+            Artifact::Binary { bytes, .. } => bytes,
+        }
+    }
+
+    /// The text, if it is text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Artifact::Text(text) => Some(text),
+            Artifact::Binary { .. } => None,
+        }
+    }
+
+    /// `ptxas`'s log, for a cubin.
+    pub fn log(&self) -> Option<&PtxasLog> {
+        match self {
+            Artifact::Text(_) => None,
+            Artifact::Binary { log, .. } => log.as_ref(),
+        }
+    }
+}
+
+/// Lowers a traced kernel for the target that it was traced for.
+///
+/// # Errors
+/// An op or a wish of the kernel that the target lacks, at its line; a form that the target's vendor
+/// does not have; a missing tool, with what to install; a fault of the compiler, with its own words.
+pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifact, Error> {
+    let target = traced.meta.target;
+    let wrong_vendor = match what {
+        Emit::Ptx | Emit::Cubin => target.is_amd(),
+        Emit::Amdgcn | Emit::Hsaco => target.is_nvidia(),
+        Emit::Trace | Emit::Lowered | Emit::Llvm => false,
+    };
+    if wrong_vendor {
+        let instead = if target.is_nvidia() { "ptx or cubin" } else { "amdgcn or hsaco" };
+        return Err(Diagnostic::error(format!("{} cannot be emitted for {target}", what.name()))
+            .help(format!("emit {instead}, or choose another target"))
+            .into());
+    }
+    if options.opt_level > 3 {
+        return Err(Error::new(format!("there is no optimisation level {}: they are 0 to 3", options.opt_level)));
+    }
+    if what == Emit::Trace {
+        return Ok(Artifact::Text(traced.text()));
+    }
+    dialect::check_target(&traced.module, target)?;
+    let mut module = traced.module.try_clone()?;
+    lower(&mut module, &traced.meta)?;
+    if what == Emit::Lowered {
+        return Ok(Artifact::Text(module.text(false)));
+    }
+    pipeline::to_llvm_dialect(&mut module, &traced.meta)?;
+    let assembly = |mut module: IrModule| {
+        let bytes = pipeline::compile(&mut module, target, options.opt_level, "isa", None)?;
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        // LLVM ends the text with a zero byte.
+        text.truncate(text.trim_end_matches('\0').len());
+        Ok::<_, Error>(text)
+    };
+    match what {
+        Emit::Trace | Emit::Lowered | Emit::Llvm => pipeline::llvm_ir(&module).map(Artifact::Text),
+        Emit::Ptx | Emit::Amdgcn => assembly(module).map(Artifact::Text),
+        Emit::Cubin => {
+            let ptx = assembly(module)?;
+            let (bytes, log) = tools::assemble(&ptx, target, options.opt_level, options.ptxas.as_deref())?;
+            Ok(Artifact::Binary { bytes, log: Some(log) })
+        }
+        Emit::Hsaco => {
+            let toolkit = tools::lld_toolkit(options.lld.as_deref())?;
+            let path = toolkit.path().to_string_lossy();
+            let bytes = pipeline::compile(&mut module, target, options.opt_level, "bin", Some(&path))?;
+            Ok(Artifact::Binary { bytes, log: None })
+        }
+    }
+}
+
+/// Our own rewriting, in place; the result verifies.
+fn lower(module: &mut IrModule, meta: &KernelMeta) -> Result<(), Error> {
+    // The trace has no need of it; assertions lower to it.
+    module.context().get().get_or_load_dialect("cf");
+    kernel::prepare(module, meta)?;
+    rewrite::rewrite(module, meta)?;
+    module.verify()
+}

@@ -1,6 +1,8 @@
 //! The shell around MLIR: contexts with the `lw` dialect, modules that own their context, captured
 //! diagnostics. All `unsafe` over the bindings that the trace needs lives here.
 
+mod object;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -13,6 +15,8 @@ use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Location, Module, O
 use melior::utility::{load_irdl_dialects, register_all_dialects, register_all_passes};
 
 use crate::{Diagnostic, Error, SourceLocation, dialect};
+
+pub(crate) use object::{gpu_object, translate_to_llvm};
 
 /// An MLIR context with every upstream dialect that a trace may use and the dialect `lw`.
 pub struct IrContext {
@@ -49,10 +53,10 @@ impl IrContext {
 
     /// The context with a lifetime that types can carry beside it.
     ///
-    /// # Safety
-    /// What is built from the result must not outlive `self`; [`IrModule`] and the trace keep an `Rc`.
-    pub(crate) unsafe fn get_static(&self) -> &'static Context {
-        // SAFETY: the caller promises that nothing made from the reference outlives the context.
+    /// What is built from the result must not outlive `self`: the trace and [`IrModule`], the only
+    /// places that use it, keep the `Rc` and drop it last.
+    pub(crate) fn get_static(self: &Rc<Self>) -> &'static Context {
+        // SAFETY: see above; the function is not visible outside the crate.
         unsafe { &*std::ptr::from_ref(&self.context) }
     }
 
@@ -145,8 +149,7 @@ impl IrModule {
     /// # Errors
     /// What the parser and the verifier found, with locations in the text.
     pub fn parse(context: &Rc<IrContext>, text: &str) -> Result<Self, Error> {
-        // SAFETY: the module is stored beside the `Rc` of its context and dropped before it.
-        let static_context = unsafe { context.get_static() };
+        let static_context = context.get_static();
         let (module, diagnostics) = context.capture(|_| Module::parse(static_context, text));
         match module {
             Some(module) => Ok(Self { module, context: Rc::clone(context) }),
@@ -165,9 +168,8 @@ impl IrModule {
     /// # Errors
     /// Never for a module that came from here; the type says so for callers' sake.
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let copy = self.module.as_operation().to_owned();
-        // SAFETY: the clone lives in the same context, which `Self` keeps.
-        let copy: Operation<'static> = unsafe { std::mem::transmute(copy) };
+        // Of the operation itself: a copy of the reference would own the same operation twice.
+        let copy = Operation::clone(&self.module.as_operation());
         let module = Module::from_operation(copy).ok_or_else(|| internal("a module's copy is not a module", vec![]))?;
         Ok(Self { module, context: Rc::clone(&self.context) })
     }

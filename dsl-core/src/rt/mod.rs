@@ -13,6 +13,9 @@ use crate::types::{Bool, Scalar};
 use crate::{Diagnostic, ScalarType, SourceLocation};
 
 pub use crate::kernel::KernelAttributes;
+pub use crate::types::{
+    PrintArgument, Printable, Shared, SharedAlloc, SharedField, device_assert, printf, static_assert,
+};
 pub use control::{
     For, Guard, If, Joined, While, for_begin, for_end, guard, guard_end, if_begin, if_else, if_end, ret_join,
     while_begin, while_cond, while_end,

@@ -290,7 +290,12 @@ fn host_state_that_changes_in_a_loop_is_an_error_that_names_it() {
         for_end(open, &[], &mut [s("count", &mut count)]);
     })
     .unwrap_err();
-    assert!(error.diagnostics[0].message.contains("the host part of `count` changed inside a run-time loop, from `0` to `1`"), "{error}");
+    assert!(
+        error.diagnostics[0]
+            .message
+            .contains("the host part of `count` changed inside a run-time loop, from `0` to `1`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -337,4 +342,90 @@ fn values_do_not_cross_kernels() {
     let outside = F32::from(1.0);
     let error = ir(move |_, x| keep(gt(&x, &outside))).unwrap_err();
     assert_eq!(error.diagnostics[0].message, "this value was not made by the kernel that uses it");
+}
+
+mod through_the_macro {
+    use crate::prelude::*;
+    use crate::{Target, trace_kernel};
+
+    #[kernel(block = [lanes, 1, 1])]
+    fn clipped_sum(#[comptime] lanes: u32, #[comptime] steps: usize, n: I32, x: F32) {
+        let mut total = F32::from(0.0);
+        for i in range(0, n) {
+            if i == 7 {
+                break;
+            }
+            for j in range_constexpr(steps) {
+                total += x * (j as f32);
+            }
+            if const_expr(steps > 100) {
+                total += 1.0;
+            }
+        }
+        crate::rt::tests::keep(total > 0.0 && n < 8);
+    }
+
+    #[test]
+    fn a_kernel_traces_and_verifies() {
+        let traced = trace_kernel(&clipped_sum::new(64, 2), Target::SM_80).unwrap();
+        assert_eq!(traced.meta.attributes.block, [64, 1, 1]);
+        assert_eq!(traced.meta.params.len(), 2);
+        insta::assert_snapshot!(traced.text(), @r#"
+        module attributes {gpu.container_module} {
+          gpu.module @clipped_sum {
+            gpu.func @clipped_sum(%arg0: i32 {lw.elem = "i32", lw.name = "n"}, %arg1: f32 {lw.elem = "f32", lw.name = "x"}) kernel attributes {known_block_size = array<i32: 64, 1, 1>, lw.shared_bytes = 0 : i64, lw.target = "sm_80"} {
+              %cst = arith.constant 0.000000e+00 : f32
+              %false = arith.constant false
+              %c0_i32 = arith.constant 0 : i32
+              %c1_i32 = arith.constant 1 : i32
+              %c0_i64 = arith.constant 0 : i64
+              %0 = arith.extsi %arg0 : i32 to i64
+              %c1_i64 = arith.constant 1 : i64
+              %1:3 = scf.while (%arg2 = %c0_i64, %arg3 = %false, %arg4 = %cst, %arg5 = %false) : (i64, i1, f32, i1) -> (i64, f32, i1) {
+                %4 = arith.cmpi slt, %arg2, %0 : i64
+                %true = arith.constant true
+                %5 = arith.xori %arg3, %true : i1
+                %6 = arith.andi %4, %5 : i1
+                scf.condition(%6) %arg2, %arg4, %arg5 : i64, f32, i1
+              } do {
+              ^bb0(%arg2: i64, %arg3: f32, %arg4: i1):
+                %4 = arith.trunci %arg2 : i64 to i32
+                %c7_i32 = arith.constant 7 : i32
+                %5 = arith.cmpi eq, %4, %c7_i32 : i32
+                %6 = scf.if %5 -> (i1) {
+                  %true_0 = arith.constant true
+                  scf.yield %true_0 : i1
+                } else {
+                  scf.yield %arg4 : i1
+                }
+                %true = arith.constant true
+                %7 = arith.xori %6, %true : i1
+                %8 = scf.if %7 -> (f32) {
+                  %10 = arith.mulf %arg1, %cst : f32
+                  %11 = arith.addf %arg3, %10 : f32
+                  %cst_0 = arith.constant 1.000000e+00 : f32
+                  %12 = arith.mulf %arg1, %cst_0 : f32
+                  %13 = arith.addf %11, %12 : f32
+                  scf.yield %13 : f32
+                } else {
+                  scf.yield %arg3 : f32
+                }
+                %9 = arith.addi %arg2, %c1_i64 : i64
+                scf.yield %9, %6, %8, %6 : i64, i1, f32, i1
+              }
+              %2 = arith.cmpf ogt, %1#1, %cst : f32
+              %3 = scf.if %2 -> (i1) {
+                %c8_i32 = arith.constant 8 : i32
+                %4 = arith.cmpi slt, %arg0, %c8_i32 : i32
+                scf.yield %4 : i1
+              } else {
+                scf.yield %false : i1
+              }
+              "lw.assert"(%3) {message = "kept"} : (i1) -> ()
+              gpu.return
+            }
+          }
+        }
+        "#);
+    }
 }

@@ -85,6 +85,8 @@ pub struct Trace {
     epoch: u32,
     /// Shared memory handed out so far.
     pub(crate) shared: crate::types::SharedLayout,
+    /// Threads of the kernel's block in x, y, z; zero while no kernel has said so.
+    pub(crate) block: [u32; 3],
     target: Target,
     context: Rc<IrContext>,
 }
@@ -131,6 +133,7 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
         diagnostics: Vec::new(),
         epoch,
         shared: crate::types::SharedLayout::default(),
+        block: [0; 3],
         target,
         context,
     };
@@ -157,8 +160,7 @@ impl Trace {
 
     /// The context, with the lifetime of what is built here.
     pub(crate) fn context(&self) -> &'static melior::Context {
-        // SAFETY: all that is built from it is kept in `self` or in a module beside the same `Rc`.
-        unsafe { self.context.get_static() }
+        self.context.get_static()
     }
 
     pub(crate) fn shared_context(&self) -> Rc<IrContext> {
@@ -256,7 +258,8 @@ impl Trace {
         self.info(value).map(|info| info.ty)
     }
 
-    /// The value of an integer or boolean that the trace knows to be constant.
+    /// The value of an integer or boolean that the trace knows to be constant; of a vector of one
+    /// constant, that constant.
     pub fn known(&self, value: RawValue) -> Option<i64> {
         self.info(value)?.known
     }
@@ -404,7 +407,7 @@ impl Trace {
         handle
     }
 
-    /// Records that the trace knows `value` to be a constant.
+    /// Records that the trace knows `value` to be a constant; for a vector, each of its elements.
     pub(crate) fn set_known(&mut self, value: RawValue, known: i64) {
         if value.epoch == self.epoch
             && let Some(info) = self.values.get_mut(value.index as usize)
@@ -445,6 +448,32 @@ pub(crate) fn emit1(name: &str, operands: &[RawValue], ty: IrType, attributes: &
     with(|trace| trace.emit(name, operands, &[ty], attributes, loc).first().copied())
         .flatten()
         .unwrap_or(RawValue::DEAD)
+}
+
+/// Carried by the unwinding that ends a trace: what was found up to there.
+pub(crate) struct Stopped(pub(crate) Vec<Diagnostic>);
+
+/// Notes an error at `loc` after which the kernel's host code cannot be run on. Outside a trace, nothing.
+pub(crate) fn stop(loc: Loc, diagnostic: Diagnostic) {
+    error(loc, diagnostic);
+    if let Some(found) = with(Trace::take_diagnostics) {
+        // `trace_kernel` catches it; no panic message is printed.
+        std::panic::resume_unwind(Box::new(Stopped(found)));
+    }
+}
+
+/// Stands for the result of an operation that was refused: what uses it is refused silently.
+pub(crate) fn refused(ty: IrType, loc: Loc) -> RawValue {
+    with(|trace| {
+        let region = trace.open.last().map_or(u32::MAX, |region| region.id);
+        trace.push_value(Info { value: None, ty, region, known: None, loc })
+    })
+    .unwrap_or(RawValue::DEAD)
+}
+
+/// What the open trace knows of an integer or boolean.
+pub(crate) fn known(value: RawValue) -> Option<i64> {
+    with(|trace| trace.known(value)).flatten()
 }
 
 /// Appends an op without a result to the open trace.

@@ -91,12 +91,16 @@ fn masked_shift(ty: ScalarType, amount: RawValue, loc: Loc) -> RawValue {
 
 /// `-a`.
 pub(crate) fn negate(ty: ScalarType, a: RawValue, loc: Loc) -> RawValue {
+    let result = trace::with(|t| t.type_of(a)).flatten().unwrap_or(IrType::Scalar(ty));
     if ty.is_float() {
-        let result = trace::with(|t| t.type_of(a)).flatten().unwrap_or(IrType::Scalar(ty));
         return trace::emit1("arith.negf", &[a], result, &[], loc);
     }
     let zero = trace::constant(ty, Constant::Int(0), loc);
-    trace::emit1("arith.subi", &[zero, a], IrType::Scalar(ty), &[], loc)
+    let zero = match result {
+        IrType::Vector(..) => trace::emit1("vector.broadcast", &[zero], result, &[], loc),
+        _ => zero,
+    };
+    trace::emit1("arith.subi", &[zero, a], result, &[], loc)
 }
 
 /// A comparison of two values of one type.
@@ -177,7 +181,7 @@ pub(crate) fn cast(from: ScalarType, to: ScalarType, value: RawValue, rounding: 
                 .label("this would round twice")
                 .help("convert to `F32` first, if that is meant");
             trace::error(loc, diagnostic);
-            return RawValue::DEAD;
+            return trace::refused(source.with_element(to), loc);
         }
         let wide = cast(from, S::F32, value, Rounding::NearestEven, loc);
         return emit("lw.to_fp8", wide, to);

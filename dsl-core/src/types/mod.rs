@@ -1,20 +1,49 @@
-//! The types of the kernel language.
+//! The types and functions of the kernel language, one module a topic.
 
 pub(crate) mod arith;
+mod atomics;
+mod buffer;
+mod collectives;
+mod ids;
+mod math;
+mod mma;
+mod place;
+mod print;
 mod scalar;
 mod scalar_type;
+mod shared;
+mod sync;
+mod tensor;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod vector;
 
+pub use atomics::{Atomic, AtomicInt, Ordering, Scope};
+pub use buffer::{BufferRsrc, Elements, elements};
+pub use collectives::{
+    Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, reduce_block, reduce_warp, shfl_down, shfl_idx,
+    shfl_up, shfl_xor,
+};
+pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
+pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
+pub use mma::{
+    MmaElement, cp_async, cp_async_commit, cp_async_wait, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2,
+    ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8, mma_m16n8k8_tf32,
+    mma_m16n8k16,
+};
+pub use place::{Access, Coordinate, GlobalRead, GlobalWrite, InGlobal, InShared, Index, Place, Writable};
+pub use print::{PrintArgument, Printable, device_assert, printf, static_assert};
 pub use scalar::{
     BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, Float, I8, I16, I32, I64, Int, Num, Scalar, ScalarExt,
     U8, U16, U32, U64,
 };
 pub use scalar_type::ScalarType;
-
-/// Shared memory handed out while a kernel is traced.
-#[derive(Clone, Debug, Default)]
-pub struct SharedLayout {
-    /// Bytes so far.
-    pub(crate) bytes: u64,
-    /// Largest alignment so far.
-    pub(crate) align: u64,
-}
+pub use shared::{
+    Shared, SharedAlloc, SharedArray, SharedField, SharedLayout, SharedMember, SharedSlice, SharedTile, shared,
+    shared_array, shared_array_named,
+};
+pub use sync::{NamedBarrier, barrier, fence, named_barrier, warp_sync};
+pub use tensor::{GlobalTensor, Tensor, TensorMut};
+pub use vector::{Vector, VectorOperand};

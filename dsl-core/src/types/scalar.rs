@@ -18,7 +18,7 @@ pub use super::arith::Cmp;
     label = "not a kernel scalar",
     note = "the scalars are `I8` to `I64`, `U8` to `U64`, `F16`, `BF16`, `F32`, `F64`, `F8E4M3`, `F8E5M2` and `Bool`"
 )]
-pub trait Scalar: Carried + Poison + Copy + 'static {
+pub trait Scalar: Carried + Poison + Copy + std::fmt::Debug + 'static {
     /// The host's type with the same bits.
     type Host: Copy + Send + Sync + std::fmt::Debug + PartialEq + 'static;
     /// The type as data.
@@ -41,7 +41,7 @@ pub trait Scalar: Carried + Poison + Copy + 'static {
     note = "8-bit floats and conditions are converted first: `x.cast::<F32>()`"
 )]
 pub trait Num:
-    Scalar
+    CastTarget
     + ops::Add<Output = Self>
     + ops::Sub<Output = Self>
     + ops::Mul<Output = Self>
@@ -76,7 +76,7 @@ pub trait Int:
 /// A float type with arithmetic. Literals of generic code are `f32`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a float type of the kernel language",
-    note = "the floats with arithmetic are `F16`, `BF16`, `F32` and `F64`"
+    note = "these are `F16`, `BF16` and `F32`; `F64` has arithmetic and exact functions of its own"
 )]
 pub trait Float:
     Num

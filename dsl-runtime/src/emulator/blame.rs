@@ -152,12 +152,13 @@ impl Scene<'_> {
         let name = &address.allocation;
         let (space, owner) = if shared { ("shared-memory ", "shared memory") } else { ("", "global memory") };
         let (kind, message) = match fault {
-            AccessFault::OutOfBounds => {
-                (ReportKind::OutOfBounds, format!("{space}{what}: {verb} outside `{name}`"))
-            }
+            AccessFault::OutOfBounds => (ReportKind::OutOfBounds, format!("{space}{what}: {verb} outside `{name}`")),
             AccessFault::Misaligned => {
                 let by = shape.align;
-                (ReportKind::Misaligned, format!("{verb} of `{name}` at byte {}, which is no multiple of {by}", address.offset))
+                (
+                    ReportKind::Misaligned,
+                    format!("{verb} of `{name}` at byte {}, which is no multiple of {by}", address.offset),
+                )
             }
             AccessFault::Uninitialized => {
                 (ReportKind::Uninitialized, format!("{verb} of {owner} that nothing wrote: {what} in `{name}`"))

@@ -54,7 +54,8 @@ impl Isa for Baseline {
     #[inline(always)]
     unsafe fn join(low: *const f32, high: *const f32) -> [f32; 8] {
         // SAFETY: as the caller promises.
-        let (low, high) = unsafe { (low.cast::<[f32; 4]>().read_unaligned(), high.cast::<[f32; 4]>().read_unaligned()) };
+        let (low, high) =
+            unsafe { (low.cast::<[f32; 4]>().read_unaligned(), high.cast::<[f32; 4]>().read_unaligned()) };
         let ([a, b, c, d], [e, f, g, h]) = (low, high);
         [a, b, c, d, e, f, g, h]
     }

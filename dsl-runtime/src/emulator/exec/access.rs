@@ -62,7 +62,9 @@ fn transpose4(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE2 is part of x86-64; `[u32; 4]` and `__m128i` are plain bytes of one size.
     unsafe {
-        use std::arch::x86_64::{__m128i, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64};
+        use std::arch::x86_64::{
+            __m128i, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+        };
         let [a, b, c, d]: [__m128i; 4] = std::mem::transmute(rows);
         let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
         let (ab_high, cd_high) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
@@ -97,7 +99,9 @@ fn quad(regs: &Registers<'_>, value: Reg, quad: usize) -> [[u32; 4]; 4] {
 #[inline(always)]
 fn is_wide(access: &Access) -> bool {
     // Elements of 64 bits are contiguous words in memory and in a slot pair alike.
-    matches!((access.bytes, access.unit), (4 | 8 | 16, 4) | (8, 8)) && access.align % 4 == 0 && access.align <= access.bytes
+    matches!((access.bytes, access.unit), (4 | 8 | 16, 4) | (8, 8))
+        && access.align % 4 == 0
+        && access.align <= access.bytes
 }
 
 /// `d = memory[address]` in the active lanes where `mask` holds.
@@ -227,7 +231,8 @@ pub(crate) fn store<M: Memory>(
                     }
                     (8, _) => {
                         let (low, high) = (regs.read::<u32>(value), regs.read::<u32>(value + 1));
-                        let words: [u32; 64] = std::array::from_fn(|i| if i % 2 == 0 { low[i / 2] } else { high[i / 2] });
+                        let words: [u32; 64] =
+                            std::array::from_fn(|i| if i % 2 == 0 { low[i / 2] } else { high[i / 2] });
                         region.store_words(at, words);
                     }
                     _ => {
@@ -342,7 +347,14 @@ pub(crate) unsafe fn store_part<B: Bytes>(bytes: &B, at: usize, count: usize, wo
 /// The lanes that a bounded buffer serves: those where `mask` holds and the whole access lies in
 /// `[0, bytes)`. Offsets are in elements.
 #[inline(always)]
-pub(crate) fn buffer_mask(regs: &mut Registers<'_>, d: MaskReg, mask: MaskReg, offset: Reg, bytes: Reg, access: &Access) {
+pub(crate) fn buffer_mask(
+    regs: &mut Registers<'_>,
+    d: MaskReg,
+    mask: MaskReg,
+    offset: Reg,
+    bytes: Reg,
+    access: &Access,
+) {
     let (offsets, sizes) = (regs.read::<i32>(offset), regs.read::<i64>(bytes));
     let mut inside = 0_u32;
     for lane in 0..LANES {

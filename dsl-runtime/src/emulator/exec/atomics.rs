@@ -127,7 +127,13 @@ impl Replace for GlobalView<'_> {
 }
 
 /// Executes the operation on one address space.
-fn on<M: Memory>(memory: &M, regs: &mut Registers<'_>, op: &AtomicOp, active: u64, access: &Access) -> Result<(), AccessError>
+fn on<M: Memory>(
+    memory: &M,
+    regs: &mut Registers<'_>,
+    op: &AtomicOp,
+    active: u64,
+    access: &Access,
+) -> Result<(), AccessError>
 where
     M::Region: Replace,
 {

@@ -59,9 +59,9 @@ impl CopyQueue {
             rest &= rest - 1;
             if valid >> lane & 1 == 1 {
                 let (region, offset) = global.region(source[lane]);
-                region.check_range(offset, len, from).and_then(|at| region.check_written(at, len)).map_err(|fault| {
-                    CopyError::Source(AccessError { fault, lane: lane as u32, address: source[lane] })
-                })?;
+                region.check_range(offset, len, from).and_then(|at| region.check_written(at, len)).map_err(
+                    |fault| CopyError::Source(AccessError { fault, lane: lane as u32, address: source[lane] }),
+                )?;
             }
             let address = destination[lane];
             let at = shared.check_range(u64::from(address), len, to).map_err(|fault| {
@@ -89,9 +89,8 @@ impl CopyQueue {
     /// Where a copy to this byte of shared memory was started that has not landed.
     pub(crate) fn pending_at(&self, offset: u32) -> Option<Pc> {
         self.groups.iter().flatten().chain(&self.open).find_map(|copy| {
-            let hit = (0..LANES).any(|lane| {
-                copy.active >> lane & 1 == 1 && offset.wrapping_sub(copy.destination[lane]) < copy.bytes
-            });
+            let hit = (0..LANES)
+                .any(|lane| copy.active >> lane & 1 == 1 && offset.wrapping_sub(copy.destination[lane]) < copy.bytes);
             hit.then_some(copy.pc)
         })
     }

@@ -240,8 +240,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::CopyAsync { table } => {
                 let op = program.copy(table);
                 let shapes = (program.access(op.to), program.access(op.from));
-                let started =
-                    warp.copies.start(&block.global, block.shared, &regs, op, shapes, mask as u32, pc as u32);
+                let started = warp.copies.start(&block.global, block.shared, &regs, op, shapes, mask as u32, pc as u32);
                 match started {
                     Ok(()) => {}
                     Err(CopyError::Source(error)) => checked!(Err::<(), _>(error), op.from, false, Action::Read),

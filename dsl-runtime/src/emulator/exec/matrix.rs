@@ -27,12 +27,7 @@ pub(crate) fn transpose8(rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
         let high = |i: usize| _mm_unpackhi_epi16(r[i], r[i + 1]);
         let quads = |i: usize| {
             let (a, b, c, d) = (low(i), high(i), low(i + 2), high(i + 2));
-            [
-                _mm_unpacklo_epi32(a, c),
-                _mm_unpackhi_epi32(a, c),
-                _mm_unpacklo_epi32(b, d),
-                _mm_unpackhi_epi32(b, d),
-            ]
+            [_mm_unpacklo_epi32(a, c), _mm_unpackhi_epi32(a, c), _mm_unpacklo_epi32(b, d), _mm_unpackhi_epi32(b, d)]
         };
         let (top, bottom) = (quads(0), quads(4));
         let pair = |i: usize| [_mm_unpacklo_epi64(top[i], bottom[i]), _mm_unpackhi_epi64(top[i], bottom[i])];
@@ -165,7 +160,8 @@ fn product<I: Isa, const EXACT: bool>(regs: &mut Registers<'_>, op: &MmaOp, dens
     for half in 0..2 {
         let (even, odd) = (regs.pointer(op.c[2 * half]).cast::<f32>(), regs.pointer(op.c[2 * half + 1]).cast::<f32>());
         // SAFETY: each slot holds 32 floats, four to a row; the ISA was detected before it was chosen.
-        let mut sums: [I::F32x8; 8] = std::array::from_fn(|row| unsafe { I::join(even.add(4 * row), odd.add(4 * row)) });
+        let mut sums: [I::F32x8; 8] =
+            std::array::from_fn(|row| unsafe { I::join(even.add(4 * row), odd.add(4 * row)) });
         for panel in 0..panels {
             for k in 0..8 {
                 let row_of_b = dense.b[panel][k].as_ptr();
@@ -203,8 +199,7 @@ fn mfma_of<const SIZE: usize, const K: usize>(regs: &mut Registers<'_>, op: &Mfm
                 // Each half of the wave has two words of two elements.
                 let word = regs.lane::<u32>(reg + (lane / 32 * 2 + element / 2) as u32, lane % 32);
                 let bits = (word >> (16 * (element % 2))) as u16;
-                let value =
-                    if op.ty == MatrixType::F16 { narrow::f16_to_f32(bits) } else { narrow::bf16_to_f32(bits) };
+                let value = if op.ty == MatrixType::F16 { narrow::f16_to_f32(bits) } else { narrow::bf16_to_f32(bits) };
                 out[4 * (lane / SIZE) + element][lane % SIZE] = value;
             }
         }

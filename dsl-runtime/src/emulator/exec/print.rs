@@ -49,7 +49,8 @@ fn format_line(regs: &Registers<'_>, op: &PrintOp, lane: usize) -> String {
             continue;
         }
         let Some(arg) = args.next() else { continue };
-        let precision = flags.split('.').nth(1).and_then(|digits| digits.trim_matches(char::is_alphabetic).parse().ok());
+        let precision =
+            flags.split('.').nth(1).and_then(|digits| digits.trim_matches(char::is_alphabetic).parse().ok());
         // A `String` takes every write.
         let _ = write_value(&mut line, regs, arg, lane, conversion, precision);
     }
@@ -86,7 +87,17 @@ fn write_value(
         PrintType::F64 => f64::from_bits(double()),
     };
     match (conversion, float.is_finite()) {
-        (_, false) => write!(line, "{}", if float.is_nan() { "nan" } else if float > 0.0 { "inf" } else { "-inf" }),
+        (_, false) => write!(
+            line,
+            "{}",
+            if float.is_nan() {
+                "nan"
+            } else if float > 0.0 {
+                "inf"
+            } else {
+                "-inf"
+            }
+        ),
         ('e', _) => write!(line, "{float:.*e}", precision.unwrap_or(6)),
         ('g', _) => write!(line, "{float}"),
         _ => write!(line, "{float:.*}", precision.unwrap_or(6)),

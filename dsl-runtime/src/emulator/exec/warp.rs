@@ -121,16 +121,33 @@ pub(crate) struct Fault {
 /// Which rule.
 #[derive(Debug)]
 pub(crate) enum FaultKind {
-    Access { error: AccessError, access: u32, shared: bool, action: Action },
+    Access {
+        error: AccessError,
+        access: u32,
+        shared: bool,
+        action: Action,
+    },
     DivisionByZero,
-    Assert { message: u32 },
-    OpBudget { executed: u64 },
-    LoopStep { step: i64 },
-    InactiveRead { source: u32 },
+    Assert {
+        message: u32,
+    },
+    OpBudget {
+        executed: u64,
+    },
+    LoopStep {
+        step: i64,
+    },
+    InactiveRead {
+        source: u32,
+    },
     /// A barrier with some lanes missing.
-    DivergentBarrier { missing: u64 },
+    DivergentBarrier {
+        missing: u64,
+    },
     /// A warp-wide operation with some lanes missing.
-    PartialWarp { missing: u64 },
+    PartialWarp {
+        missing: u64,
+    },
 }
 
 /// What an access wanted.

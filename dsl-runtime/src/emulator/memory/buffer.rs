@@ -147,14 +147,8 @@ impl<'a> LockedBuffers<'a> {
                 }
             })
             .collect();
-        let null = GlobalView {
-            cells: &[],
-            bytes: 0,
-            written: None,
-            check_written: false,
-            writable: false,
-            name: "null",
-        };
+        let null =
+            GlobalView { cells: &[], bytes: 0, written: None, check_written: false, writable: false, name: "null" };
         let views = buffers.iter().map(|(buffer, name, writable)| GlobalView {
             cells: &buffer.0.cells,
             bytes: buffer.0.bytes,

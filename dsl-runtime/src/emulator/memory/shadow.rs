@@ -36,9 +36,8 @@ impl BitShadow {
     /// Whether every byte of the range is written. The range lies inside the allocation.
     #[inline(always)]
     pub(crate) fn all(&self, start: usize, len: usize) -> bool {
-        pieces(start, len).all(|(word, bits)| {
-            self.words.get(word).is_some_and(|w| w.load(Ordering::Relaxed) & bits == bits)
-        })
+        pieces(start, len)
+            .all(|(word, bits)| self.words.get(word).is_some_and(|w| w.load(Ordering::Relaxed) & bits == bits))
     }
 
     /// Marks the range as written, with other threads marking at the same time.

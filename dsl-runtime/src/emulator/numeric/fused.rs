@@ -55,7 +55,11 @@ mod tests {
             let a = f32::from_bits(next());
             let b = if round % 2 == 0 { f32::from_bits(next()) } else { f32::from_bits(0x3f80_0000 | next() & 0xfff) };
             // Near cancellation is the hard case.
-            let c = if round % 3 == 0 { f32::from_bits((-(a * b)).to_bits() ^ (next() & 3)) } else { f32::from_bits(next()) };
+            let c = if round % 3 == 0 {
+                f32::from_bits((-(a * b)).to_bits() ^ (next() & 3))
+            } else {
+                f32::from_bits(next())
+            };
             let (ours, theirs) = (fma_f32::<Baseline>(a, b, c), libm::fmaf(a, b, c));
             assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(), "{a:e} {b:e} {c:e}");
         }

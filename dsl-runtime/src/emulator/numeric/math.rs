@@ -176,7 +176,8 @@ mod tests {
                 worst[0] = worst[0].max(ulps(exp2_fast(x), f64::from(x).exp2()));
             }
             let y = (x * 0.6).exp2();
-            worst[1] = worst[1].max((f64::from(log2_fast(y)) - f64::from(y).log2()).abs() / (1.0 + f64::from(y).log2().abs()));
+            worst[1] =
+                worst[1].max((f64::from(log2_fast(y)) - f64::from(y).log2()).abs() / (1.0 + f64::from(y).log2().abs()));
             let t = f64::from(x).tanh();
             worst[2] = worst[2].max((f64::from(tanh_fast(x)) - t).abs() / t.abs().max(1e-30));
         }

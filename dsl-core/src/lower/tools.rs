@@ -1,0 +1,184 @@
+//! The programs outside this process: `ptxas` and `ld.lld`.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Diagnostic, Error, Target};
+
+/// What `ptxas -v` said of one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PtxasLog {
+    /// The whole text.
+    pub text: String,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of stack of a thread.
+    pub stack_bytes: u32,
+    /// Bytes that a thread stores to memory for want of registers.
+    pub spill_store_bytes: u32,
+    /// Bytes that a thread loads back.
+    pub spill_load_bytes: u32,
+    /// Warnings and advisories (`C7508`, serialised wgmma, and so on), each one line.
+    pub warnings: Vec<String>,
+}
+
+impl PtxasLog {
+    fn parse(text: String) -> Self {
+        let number_before = |line: &str, what: &str| -> Option<u32> {
+            let (head, _) = line.split_once(what)?;
+            head.split_whitespace().next_back()?.parse().ok()
+        };
+        let mut log = Self::default();
+        for line in text.lines() {
+            log.stack_bytes = number_before(line, " bytes stack frame").unwrap_or(log.stack_bytes);
+            log.spill_store_bytes = number_before(line, " bytes spill stores").unwrap_or(log.spill_store_bytes);
+            log.spill_load_bytes = number_before(line, " bytes spill loads").unwrap_or(log.spill_load_bytes);
+            log.registers = number_before(line, " registers").unwrap_or(log.registers);
+            let lower = line.to_ascii_lowercase();
+            if lower.contains("warning") || lower.contains("(c7") || lower.contains("potential performance loss") {
+                log.warnings.push(line.trim().to_owned());
+            }
+        }
+        log.text = text;
+        log
+    }
+}
+
+/// Finds an executable on PATH.
+fn on_path(name: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+/// Finds `ptxas`: `explicit`, then the variable `LACEWING_PTXAS`, then `.lacewing/ptxas/bin/ptxas` in
+/// the current directory or above, then PATH.
+///
+/// # Errors
+/// Where it was looked for and how to get it.
+pub fn find_ptxas(explicit: Option<&Path>) -> Result<PathBuf, Error> {
+    if let Some(path) = explicit {
+        return Ok(path.to_owned());
+    }
+    if let Some(path) = env::var_os("LACEWING_PTXAS").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    let mut directory = env::current_dir().ok();
+    while let Some(current) = directory {
+        let candidate = current.join(".lacewing/ptxas/bin/ptxas");
+        if candidate.is_file() {
+            return Ok(candidate);
+        }
+        directory = current.parent().map(Path::to_owned);
+    }
+    on_path("ptxas").ok_or_else(|| {
+        Diagnostic::error("ptxas was not found")
+            .note("looked at the variable LACEWING_PTXAS, `.lacewing/ptxas/bin/ptxas` here and above, and PATH")
+            .help("`cargo xtask setup` fetches it; without it, emit PTX: the driver compiles that")
+            .into()
+    })
+}
+
+/// Finds LLVM's ELF linker: `explicit`, then PATH, then the usual places of LLVM 22.
+///
+/// # Errors
+/// What to install.
+pub fn find_lld(explicit: Option<&Path>) -> Result<PathBuf, Error> {
+    if let Some(path) = explicit {
+        return Ok(path.to_owned());
+    }
+    let fixed = [Path::new("/usr/lib/llvm-22/bin/ld.lld"), Path::new("/opt/rocm/llvm/bin/ld.lld")];
+    on_path("ld.lld-22")
+        .or_else(|| fixed.into_iter().find(|path| path.is_file()).map(Path::to_owned))
+        .or_else(|| on_path("ld.lld"))
+        .ok_or_else(|| {
+            Diagnostic::error("ld.lld was not found, and code objects for AMD are linked by it")
+                .note("looked for ld.lld-22 and ld.lld on PATH, in /usr/lib/llvm-22/bin and in /opt/rocm/llvm/bin")
+                .help("install the package lld-22; without it, emit AMDGCN assembly")
+                .into()
+        })
+}
+
+fn io_error(what: &str, error: &std::io::Error) -> Error {
+    Diagnostic::error(format!("{what}: {error}")).into()
+}
+
+/// Assembles PTX to a cubin.
+///
+/// # Errors
+/// `ptxas`'s own words where it refuses the text.
+pub(super) fn assemble(
+    ptx: &str,
+    target: Target,
+    opt_level: u8,
+    explicit: Option<&Path>,
+) -> Result<(Vec<u8>, PtxasLog), Error> {
+    let ptxas = find_ptxas(explicit)?;
+    let directory = tempfile::tempdir().map_err(|e| io_error("a temporary directory for ptxas", &e))?;
+    let (input, output) = (directory.path().join("kernel.ptx"), directory.path().join("kernel.cubin"));
+    std::fs::write(&input, ptx).map_err(|e| io_error("writing PTX for ptxas", &e))?;
+    let arguments: [&OsStr; 6] = [
+        OsStr::new("-v"),
+        OsStr::new("-arch"),
+        OsStr::new(target.name()),
+        OsStr::new("-o"),
+        output.as_os_str(),
+        input.as_os_str(),
+    ];
+    let run = Command::new(&ptxas)
+        .arg(format!("-O{}", opt_level.min(3)))
+        .args(arguments)
+        .output()
+        .map_err(|e| io_error(&format!("running {}", ptxas.display()), &e))?;
+    let mut text = String::from_utf8_lossy(&run.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&run.stderr));
+    if !run.status.success() {
+        let error = Diagnostic::error(format!("ptxas refused the PTX for {target}"))
+            .note(text.trim())
+            .help("this is a fault in Lacewing: please report it with the kernel's PTX");
+        return Err(error.into());
+    }
+    let cubin = std::fs::read(&output).map_err(|e| io_error("reading ptxas's cubin", &e))?;
+    Ok((cubin, PtxasLog::parse(text)))
+}
+
+/// A folder in ROCm's layout that holds nothing but the linker, which is all that MLIR's back end
+/// takes from a ROCm installation.
+pub(super) fn lld_toolkit(explicit: Option<&Path>) -> Result<tempfile::TempDir, Error> {
+    let lld = find_lld(explicit)?;
+    let directory = tempfile::tempdir().map_err(|e| io_error("a temporary directory for ld.lld", &e))?;
+    let bin = directory.path().join("llvm/bin");
+    std::fs::create_dir_all(&bin).map_err(|e| io_error("a folder for ld.lld", &e))?;
+    link(&lld, &bin.join("ld.lld")).map_err(|e| io_error("a link to ld.lld", &e))?;
+    Ok(directory)
+}
+
+#[cfg(unix)]
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(from, to)
+}
+
+#[cfg(not(unix))]
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::copy(from, to).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_ptxas_is_read() {
+        let text = "ptxas info    : Function properties for k\n    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n\
+                    ptxas info    : Used 40 registers, used 1 barriers\nptxas info    : (C7510) Potential Performance Loss: wgmma serialized\n";
+        let log = PtxasLog::parse(text.to_owned());
+        assert_eq!((log.registers, log.stack_bytes, log.spill_store_bytes, log.spill_load_bytes), (40, 8, 12, 16));
+        assert_eq!(log.warnings.len(), 1);
+    }
+
+    #[test]
+    fn a_missing_tool_names_itself() {
+        let error = assemble("", Target::SM_80, 3, Some(Path::new("/nowhere/ptxas"))).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/ptxas"), "{error}");
+    }
+}

@@ -1,0 +1,337 @@
+//! Values exchanged between the lanes of a warp and the threads of a block.
+
+use std::panic::Location;
+
+use super::arith::{self, Binary, Cmp, Rounding};
+use super::place::{InShared, Place};
+use super::shared::shared_array_named;
+use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, U8, U16, U32, U64, Vector};
+use super::{ids, sync};
+use crate::rt::{if_begin, if_else, if_end};
+use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
+use crate::{Diagnostic, ScalarType};
+
+/// A lane number or distance: `I32`, `i32`, `u32` or `usize`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a lane number",
+    label = "expected `I32`, `i32`, `u32` or `usize`"
+)]
+pub trait Lane: Copy {
+    #[doc(hidden)]
+    fn lane(self, loc: Loc) -> RawValue;
+}
+impl Lane for I32 {
+    fn lane(self, _: Loc) -> RawValue {
+        self.raw()
+    }
+}
+macro_rules! host_lanes {
+    ($($ty:ty)*) => { $(
+        impl Lane for $ty {
+            fn lane(self, loc: Loc) -> RawValue {
+                trace::constant(ScalarType::I32, Constant::Int(self as i64), loc)
+            }
+        }
+    )* };
+}
+host_lanes! { i32 u32 usize }
+
+/// How lanes are paired.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    mode: &'static str,
+    lane: RawValue,
+    loc: Loc,
+}
+
+impl Exchange {
+    /// Exchanges a value of type `i32` or `f32`.
+    fn word(self, value: RawValue, ty: IrType) -> RawValue {
+        let width = ids::int(ids::target().warp_size(), self.loc);
+        let mode = [("mode", Attr::Text(format!("#gpu<shuffle_mode {}>", self.mode)))];
+        trace::with(|t| {
+            t.emit("gpu.shuffle", &[value, self.lane, width], &[ty, IrType::BOOL], &mode, self.loc).first().copied()
+        })
+        .flatten()
+        .unwrap_or(RawValue::DEAD)
+    }
+
+    /// Exchanges a scalar of any type: as one word, or as the two halves of 64 bits.
+    fn scalar(self, value: RawValue, ty: ScalarType) -> RawValue {
+        let loc = self.loc;
+        if ty == ScalarType::F32 {
+            return self.word(value, IrType::F32);
+        }
+        let bits = match ty.bytes() {
+            1 => ScalarType::U8,
+            2 => ScalarType::U16,
+            4 => ScalarType::U32,
+            _ => ScalarType::U64,
+        };
+        let cast = |from, to, value| arith::cast(from, to, value, Rounding::NearestEven, loc);
+        let binary = |op, a, b| arith::binary(op, ScalarType::U64, a, b, loc);
+        // Into an unsigned integer of the same size, through words, and back.
+        let as_bits = match ty {
+            ScalarType::Bool => cast(ScalarType::Bool, ScalarType::U8, value),
+            _ if ty.is_float() => trace::emit1("arith.bitcast", &[value], IrType::Scalar(bits), &[], loc),
+            _ => value,
+        };
+        let exchanged = if bits == ScalarType::U64 {
+            let half = trace::constant(ScalarType::U64, Constant::Int(32), loc);
+            let low = self.word(cast(bits, ScalarType::U32, as_bits), IrType::I32);
+            let high = binary(Binary::Shr, as_bits, half);
+            let high = self.word(cast(bits, ScalarType::U32, high), IrType::I32);
+            let high = binary(Binary::Shl, cast(ScalarType::U32, bits, high), half);
+            binary(Binary::BitOr, high, cast(ScalarType::U32, bits, low))
+        } else {
+            let word = self.word(cast(bits, ScalarType::U32, as_bits), IrType::I32);
+            cast(ScalarType::U32, bits, word)
+        };
+        match ty {
+            ScalarType::Bool => {
+                let zero = trace::constant(ScalarType::U8, Constant::Int(0), loc);
+                arith::compare(Cmp::Ne, ScalarType::U8, exchanged, zero, loc)
+            }
+            _ if ty.is_float() => trace::emit1("arith.bitcast", &[exchanged], IrType::Scalar(ty), &[], loc),
+            _ => exchanged,
+        }
+    }
+}
+
+/// What lanes can exchange: scalars, vectors, arrays and tuples of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be exchanged between lanes",
+    label = "not a kernel value",
+    note = "lanes exchange scalars, vectors, and arrays and tuples of them"
+)]
+pub trait Shuffle: Copy {
+    #[doc(hidden)]
+    fn exchange(self, how: Exchange) -> Self;
+}
+
+macro_rules! shuffle_scalars {
+    ($($ty:ident)*) => { $(
+        impl Shuffle for $ty {
+            fn exchange(self, how: Exchange) -> Self {
+                $ty::from_raw(how.scalar(self.raw(), <$ty as Scalar>::TYPE))
+            }
+        }
+    )* };
+}
+shuffle_scalars! { Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
+
+impl<T: Scalar, const N: usize> Shuffle for Vector<T, N> {
+    fn exchange(self, how: Exchange) -> Self {
+        let loc = how.loc;
+        let bytes = N * T::BYTES;
+        let words = bytes / 4;
+        if T::BYTES < 4 && T::TYPE != ScalarType::Bool && bytes.is_multiple_of(4) {
+            // Small elements travel packed.
+            let packed = IrType::Vector(ScalarType::U32, words);
+            let value = trace::emit1("vector.bitcast", &[self.raw()], packed, &[], loc);
+            let exchanged: Vec<_> = (0..words)
+                .map(|index| {
+                    let position = [("static_position", Attr::Text(format!("array<i64: {index}>")))];
+                    let word = trace::emit1("vector.extract", &[value], IrType::I32, &position, loc);
+                    how.word(word, IrType::I32)
+                })
+                .collect();
+            let value = trace::emit1("vector.from_elements", &exchanged, packed, &[], loc);
+            return Vector::from_raw(trace::emit1("vector.bitcast", &[value], Self::TYPE, &[], loc));
+        }
+        let exchanged = self.elements(loc).map(|element| how.scalar(element, T::TYPE));
+        Vector::from_raw_elements(&exchanged, loc)
+    }
+}
+
+impl<S: Shuffle, const N: usize> Shuffle for [S; N] {
+    fn exchange(self, how: Exchange) -> Self {
+        self.map(|item| item.exchange(how))
+    }
+}
+
+macro_rules! shuffle_tuples {
+    ($(($($name:ident)*))*) => { $(
+        #[allow(non_snake_case, reason = "one name serves as type and as binding")]
+        impl<$($name: Shuffle),*> Shuffle for ($($name,)*) {
+            fn exchange(self, how: Exchange) -> Self {
+                let ($($name,)*) = self;
+                ($($name.exchange(how),)*)
+            }
+        }
+    )* };
+}
+shuffle_tuples! { (A) (A B) (A B C) (A B C D) }
+
+fn shuffle<V: Shuffle>(value: V, mode: &'static str, lane: impl Lane, loc: Loc) -> V {
+    value.exchange(Exchange { mode, lane: lane.lane(loc), loc })
+}
+
+/// The value of the lane whose number differs from this one's in the bits of `mask`.
+///
+/// All lanes of the warp must take part in a shuffle, and one without a source lane gets a value that
+/// must not be relied on.
+#[track_caller]
+pub fn shfl_xor<V: Shuffle>(value: V, mask: impl Lane) -> V {
+    shuffle(value, "xor", mask, Location::caller())
+}
+
+/// The value of the lane `distance` below.
+#[track_caller]
+pub fn shfl_up<V: Shuffle>(value: V, distance: impl Lane) -> V {
+    shuffle(value, "up", distance, Location::caller())
+}
+
+/// The value of the lane `distance` above.
+#[track_caller]
+pub fn shfl_down<V: Shuffle>(value: V, distance: impl Lane) -> V {
+    shuffle(value, "down", distance, Location::caller())
+}
+
+/// The value of a lane given by its number.
+#[track_caller]
+pub fn shfl_idx<V: Shuffle>(value: V, lane: impl Lane) -> V {
+    shuffle(value, "idx", lane, Location::caller())
+}
+
+/// The value of lane 0, in every lane.
+#[track_caller]
+pub fn broadcast_first<V: Shuffle>(value: V) -> V {
+    shuffle(value, "idx", 0, Location::caller())
+}
+
+fn vote(condition: RawValue, loc: Loc) -> RawValue {
+    trace::emit1("lw.ballot", &[condition], IrType::I64, &[], loc)
+}
+
+/// One bit for each lane of the warp: its condition. Lanes that are not here give 0.
+#[track_caller]
+pub fn ballot(condition: Bool) -> U64 {
+    U64::from_raw(vote(condition.raw(), Location::caller()))
+}
+
+fn no_vote(condition: RawValue, loc: Loc) -> Bool {
+    let zero = trace::constant(ScalarType::U64, Constant::Int(0), loc);
+    Bool::from_raw(arith::compare(Cmp::Eq, ScalarType::U64, vote(condition, loc), zero, loc))
+}
+
+/// Whether the condition holds in any lane that is here.
+#[track_caller]
+pub fn any(condition: Bool) -> Bool {
+    !no_vote(condition.raw(), Location::caller())
+}
+
+/// Whether the condition holds in all lanes that are here.
+#[track_caller]
+pub fn all(condition: Bool) -> Bool {
+    no_vote((!condition).raw(), Location::caller())
+}
+
+/// True in one lane of the warp: the first that is here.
+#[track_caller]
+pub fn elect_one() -> Bool {
+    Bool::from_raw(trace::emit1("lw.elect", &[], IrType::BOOL, &[], Location::caller()))
+}
+
+/// Combines over groups of `lanes` lanes (a power of two): every lane gets its group's result.
+fn butterfly<V: Shuffle>(mut value: V, lanes: u32, op: &mut impl FnMut(V, V) -> V, loc: Loc) -> V {
+    let mut distance = lanes / 2;
+    while distance > 0 {
+        let other = shuffle(value, "xor", distance, loc);
+        value = op(value, other);
+        distance /= 2;
+    }
+    value
+}
+
+/// Combines the values of the warp's lanes: every lane gets the result.
+///
+/// `op` must be associative and commutative: lanes are combined as a butterfly. All lanes must take part;
+/// a block whose last warp is not full is refused, unless it is one warp of a power of two.
+#[track_caller]
+pub fn reduce_warp<V: Shuffle>(value: V, mut op: impl FnMut(V, V) -> V) -> V {
+    let loc = Location::caller();
+    let (warp, threads) = (ids::target().warp_size(), ids::block_threads());
+    let full = threads.is_multiple_of(warp);
+    let part = threads < warp && threads.is_power_of_two();
+    if !(full || part) {
+        let message = format!("`reduce_warp` in a block of {threads} threads: its last warp has missing lanes");
+        trace::error(loc, Diagnostic::error(message).help(format!("make the block a multiple of {warp} threads")));
+        return value;
+    }
+    butterfly(value, if full { warp } else { threads }, &mut op, loc)
+}
+
+/// Combines the values of the block's threads: every thread gets the result.
+///
+/// `op` must be associative and commutative, `identity` its neutral element. Every thread of the block
+/// must come here: there are two barriers in it, and shared memory for one value a warp (a block that is
+/// not made of whole warps takes one value a thread and more barriers).
+#[track_caller]
+pub fn reduce_block<T: Scalar + Shuffle>(value: T, mut op: impl FnMut(T, T) -> T, identity: T) -> T {
+    let loc = Location::caller();
+    let (warp, threads) = (ids::target().warp_size(), ids::block_threads());
+    if threads == 0 {
+        return value;
+    }
+    if !threads.is_multiple_of(warp) {
+        return reduce_by_tree(value, threads, &mut op, loc);
+    }
+    let mut result = butterfly(value, warp, &mut op, loc);
+    let warps = threads / warp;
+    if warps == 1 {
+        return result;
+    }
+    let partial = shared_array_named::<T>("reduce_block", warps as usize);
+    let lane = I32::from_raw(ids::lane(loc));
+    let first = compare(Cmp::Eq, lane, 0, loc);
+    when(first, || partial.at(I32::from_raw(ids::warp(loc))).store(result));
+    sync::barrier_at(loc);
+    // Each warp reads all partial results, as often as they fit into its lanes.
+    let group = warps.next_power_of_two();
+    let mask = ids::int(group - 1, loc);
+    let slot = I32::from_raw(arith::binary(Binary::BitAnd, ScalarType::I32, lane.raw(), mask, loc));
+    let place: Place<T, InShared> = partial.at(slot);
+    result = if group == warps { place.load() } else { place.load_if(compare(Cmp::Lt, slot, warps, loc), identity) };
+    // The array may be written again when this code comes round.
+    sync::barrier_at(loc);
+    butterfly(result, group, &mut op, loc)
+}
+
+/// The reduction of a block with a warp that is not full: a tree in shared memory.
+#[track_caller]
+fn reduce_by_tree<T: Scalar>(value: T, threads: u32, op: &mut impl FnMut(T, T) -> T, loc: Loc) -> T {
+    let partial = shared_array_named::<T>("reduce_block", threads as usize);
+    let thread = I32::from_raw(ids::linear_thread(loc));
+    partial.at(thread).store(value);
+    sync::barrier_at(loc);
+    let mut live = threads;
+    while live > 1 {
+        // The upper half is folded onto the lower one; an odd one in the middle waits.
+        let half = live.div_ceil(2);
+        when(compare(Cmp::Lt, thread, live - half, loc), || {
+            let mine = partial.at(thread);
+            let other = mine.offset(half as usize).load();
+            mine.store(op(mine.load(), other));
+        });
+        sync::barrier_at(loc);
+        live = half;
+    }
+    let result = partial.at(0).load();
+    sync::barrier_at(loc);
+    result
+}
+
+fn compare(op: Cmp, value: I32, limit: u32, loc: Loc) -> Bool {
+    Bool::from_raw(arith::compare(op, ScalarType::I32, value.raw(), ids::int(limit, loc), loc))
+}
+
+/// A run-time `if` without results.
+#[track_caller]
+fn when(condition: Bool, body: impl FnOnce()) {
+    let mut open = if_begin(condition, &mut []);
+    body();
+    if_else(&mut open, &mut []);
+    if_end(open, &mut [], [(), ()]);
+}

@@ -1,0 +1,90 @@
+//! Synchronisation of the threads of a block.
+
+use std::panic::Location;
+
+use super::Scope;
+use super::ids;
+use crate::Diagnostic;
+use crate::trace::{self, Attr, Loc};
+
+/// All threads of the block meet; shared and global memory written before is visible to them after.
+///
+/// Every thread of the block must come here: the emulator reports those that do not.
+#[track_caller]
+pub fn barrier() {
+    barrier_at(Location::caller());
+}
+
+pub(crate) fn barrier_at(loc: Loc) {
+    trace::emit0("gpu.barrier", &[], &[], loc);
+}
+
+/// The lanes of the warp meet; shared memory written before is visible to them after.
+#[track_caller]
+pub fn warp_sync() {
+    trace::emit0("lw.warp_sync", &[], &[], Location::caller());
+}
+
+/// Orders the thread's earlier accesses before its later ones, as threads in the scope see them.
+#[track_caller]
+pub fn fence(scope: Scope) {
+    trace::emit0("lw.fence", &[], &[("scope", Attr::Str(scope.name().to_owned()))], Location::caller());
+}
+
+/// One of the 15 barriers that a part of a block meets at; NVIDIA chips have them.
+#[must_use = "a named barrier does nothing until `.sync()` or `.arrive()`"]
+#[derive(Clone, Copy, Debug)]
+pub struct NamedBarrier {
+    id: usize,
+    threads: usize,
+    valid: bool,
+}
+
+/// Barrier `id` (1 to 15) for `threads` threads: those that sync plus those that arrive, a multiple of the
+/// warp size and no more than the block has. Anything else is a trace error.
+#[track_caller]
+pub fn named_barrier(id: usize, threads: usize) -> NamedBarrier {
+    let loc = Location::caller();
+    let (warp, block) = (ids::target().warp_size() as usize, ids::block_threads() as usize);
+    let fault = if !(1..=15).contains(&id) {
+        let help = "named barriers are 1 to 15; 0 is `barrier()`";
+        Some(Diagnostic::error(format!("there is no named barrier {id}")).help(help))
+    } else if threads == 0 || !threads.is_multiple_of(warp) {
+        let message = format!("a named barrier for {threads} threads");
+        Some(Diagnostic::error(message).help(format!("whole warps meet: use a multiple of {warp}")))
+    } else if threads > block {
+        Some(Diagnostic::error(format!("a named barrier for {threads} threads in a block of {block}")))
+    } else {
+        None
+    };
+    let valid = fault.is_none();
+    if let Some(fault) = fault {
+        trace::error(loc, fault);
+    }
+    NamedBarrier { id, threads, valid }
+}
+
+impl NamedBarrier {
+    /// Waits until all threads of the barrier are here or have arrived.
+    #[track_caller]
+    pub fn sync(self) {
+        self.emit("sync", Location::caller());
+    }
+
+    /// Tells the barrier that this thread has come, and goes on.
+    #[track_caller]
+    pub fn arrive(self) {
+        self.emit("arrive", Location::caller());
+    }
+
+    fn emit(self, kind: &str, loc: Loc) {
+        if self.valid {
+            let attributes = [
+                ("id", Attr::Int(self.id as i64)),
+                ("threads", Attr::Int(self.threads as i64)),
+                ("kind", Attr::Str(kind.to_owned())),
+            ];
+            trace::emit0("lw.named_barrier", &[], &attributes, loc);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What each construct of the language becomes, and what is refused.
+
+mod collectives;
+mod ids;
+mod kernels;
+mod math;
+mod memory;
+mod mma;
+mod print;
+mod shared;

@@ -1,0 +1,169 @@
+//! Running a kernel on named tensors: the part of a [`KernelEntry`](crate::registry::KernelEntry)
+//! that `lacewing run` uses.
+
+mod simple;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use lacewing_core::ScalarType;
+
+use crate::compare::Comparison;
+use crate::device::Device;
+use crate::error::Error;
+use crate::host::{Random, Tensors};
+use crate::registry::{Settings, unknown};
+
+pub use simple::{SimpleRunner, Wanted};
+
+/// How to run a kernel on tensors from a file or made at random, and how to check what it gave.
+///
+/// The command line calls, in this order: [`random`](Runner::random) unless there is a file,
+/// [`prepare`](Runner::prepare), [`run`](Runner::run), and with `--check`
+/// [`compare`](Runner::compare). Only after all of them are the outputs written.
+pub trait Runner: Sync {
+    /// What the kernel reads.
+    fn inputs(&self) -> &'static [TensorSpec];
+
+    /// What the kernel writes, and `--output` saves.
+    fn outputs(&self) -> &'static [TensorSpec];
+
+    /// The sizes that `--shape name=value,..` sets for random inputs.
+    fn dimensions(&self) -> &'static [Dimension];
+
+    /// Makes inputs of the given sizes.
+    fn random(&self, settings: &Settings, sizes: &Sizes, random: &mut Random) -> Result<Tensors, Error>;
+
+    /// Checks the inputs ([`Error::Input`] when they will not do), converts what may be converted
+    /// (with a line in `notices` for each conversion), and takes from them the settings that they
+    /// decide, by [`Settings::infer`].
+    fn prepare(&self, settings: &mut Settings, inputs: &mut Tensors, notices: &mut Vec<String>) -> Result<(), Error>;
+
+    /// Runs the kernel on prepared inputs and gives its outputs.
+    fn run(&self, device: &Device, settings: &Settings, inputs: &Tensors) -> Result<Tensors, Error>;
+
+    /// Compares outputs with the right ones: those among the inputs if the file carries them, else
+    /// the host's reference.
+    fn compare(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Result<Vec<Comparison>, Error>;
+}
+
+/// A tensor that a kernel reads or writes, for help texts and for checking files.
+#[derive(Debug, Clone, Copy)]
+pub struct TensorSpec {
+    /// Name in the file.
+    pub name: &'static str,
+    /// The names of its dimensions, outermost first.
+    pub dimensions: &'static [&'static str],
+    /// The types that it may have.
+    pub types: &'static [ScalarType],
+    /// Whether a file may leave it out.
+    pub optional: bool,
+    /// One line about it.
+    pub about: &'static str,
+}
+
+/// Checks tensors against what a kernel reads: every one that it needs is there, with a type that it
+/// takes, and dimensions of one name have one extent. Gives the extents by name.
+///
+/// # Errors
+/// [`Error::Input`], with what was found and what is wanted.
+pub fn check_tensors(specs: &[TensorSpec], tensors: &Tensors) -> Result<BTreeMap<&'static str, usize>, Error> {
+    // The extent of each dimension and the tensor that it was first seen in.
+    let mut extents: BTreeMap<&'static str, (usize, &'static str)> = BTreeMap::new();
+    for spec in specs {
+        let name = spec.name;
+        let Some(tensor) = tensors.get(name) else {
+            if spec.optional {
+                continue;
+            }
+            let there: Vec<&str> = tensors.keys().map(String::as_str).collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            return Err(Error::Input(format!("tensor `{name}` is missing: {spec}\n  tensors that are there: {there}")));
+        };
+        if !spec.types.contains(&tensor.scalar()) {
+            return Err(Error::Input(format!(
+                "tensor `{name}` holds {}, but it must be {spec}",
+                tensor.scalar().name()
+            )));
+        }
+        if tensor.shape().len() != spec.dimensions.len() {
+            return Err(Error::Input(format!("tensor `{name}` has shape {:?}, but it must be {spec}", tensor.shape())));
+        }
+        for (dimension, extent) in spec.dimensions.iter().zip(tensor.shape()) {
+            let (first, seen_in) = *extents.entry(dimension).or_insert((*extent, name));
+            if first != *extent {
+                return Err(Error::Input(format!(
+                    "tensor `{name}` has shape {:?} with {dimension} = {extent}, but {dimension} = {first} in \
+                     `{seen_in}`; it must be {spec}",
+                    tensor.shape()
+                )));
+            }
+        }
+    }
+    Ok(extents.into_iter().map(|(name, (extent, _))| (name, extent)).collect())
+}
+
+impl fmt::Display for TensorSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types: Vec<&str> = self.types.iter().map(|scalar| scalar.name()).collect();
+        write!(f, "[{}] of {} ({})", self.dimensions.join(", "), types.join(" or "), self.about)
+    }
+}
+
+/// A size that random inputs are made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Dimension {
+    /// Name in `--shape name=value`.
+    pub name: &'static str,
+    /// Its value when it is left out.
+    pub default: usize,
+    /// One line about it.
+    pub about: &'static str,
+}
+
+/// Values of a runner's dimensions.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    dimensions: &'static [Dimension],
+    values: BTreeMap<&'static str, usize>,
+    given: BTreeSet<&'static str>,
+}
+
+impl Sizes {
+    /// Every dimension at its default.
+    pub fn defaults(dimensions: &'static [Dimension]) -> Self {
+        Sizes { dimensions, values: dimensions.iter().map(|d| (d.name, d.default)).collect(), given: BTreeSet::new() }
+    }
+
+    /// Sets sizes from `name=value,name=value`.
+    pub fn set(&mut self, text: &str) -> Result<(), Error> {
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (name, value) = part
+                .split_once('=')
+                .ok_or_else(|| Error::Setting(format!("`--shape` takes name=value, not `{part}`")))?;
+            let dimension = self.dimensions.iter().find(|d| d.name == name).ok_or_else(|| {
+                let known = self.dimensions.iter().map(|d| d.name);
+                Error::Setting(unknown("dimension", name, known))
+            })?;
+            let value = value
+                .parse()
+                .map_err(|_| Error::Setting(format!("dimension `{name}` takes a natural number, not `{value}`")))?;
+            self.values.insert(dimension.name, value);
+            self.given.insert(dimension.name);
+        }
+        Ok(())
+    }
+
+    /// Whether the user set this dimension.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
+    }
+
+    /// The value of a dimension.
+    pub fn get(&self, name: &str) -> Result<usize, Error> {
+        self.values
+            .get(name)
+            .copied()
+            .ok_or_else(|| Error::Setting(unknown("dimension", name, self.dimensions.iter().map(|d| d.name))))
+    }
+}

@@ -1,0 +1,291 @@
+//! Fused multi-head attention.
+//!
+//! | kernel | file | runs on |
+//! |---|---|---|
+//! | `fmha_fwd` | [`mma`] on NVIDIA chips, [`mfma`] on AMD chips | tensor cores, f16 and bf16 |
+//! | `fmha_ref` | [`reference`](mod@reference) | any chip; one thread a key, f32 |
+//!
+//! All take Q and O `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]` with any strides, Hq a multiple of Hkv (query
+//! head `h` reads key head `h / (Hq / Hkv)`), the number of valid keys of each sequence, and a scale. Causal is
+//! aligned bottom-right: query `i` sees key `j` when `j <= i + Sk - Sq`. LSE is the natural logarithm of the
+//! sum of exponentials; a row that sees no key has O = 0 and LSE = -inf.
+
+pub mod mfma;
+pub mod mma;
+pub mod reference;
+
+use lacewing_core::prelude::*;
+use lacewing_core::types::{MmaElement, Scalar};
+use lacewing_core::{ScalarType, Target};
+use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
+use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
+
+use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
+use crate::reference::AttentionShape;
+
+/// Natural logarithm of 2: base-2 logarithms to natural ones.
+const LN_2: f32 = std::f32::consts::LN_2;
+
+/// Largest head dimension.
+pub const MAX_HEAD_DIM: usize = 256;
+
+/// What an attention kernel is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Elements of a query, key or value: a multiple of 8, up to [`MAX_HEAD_DIM`].
+    head_dim: usize,
+    /// The head dimension rounded up to what one matrix product takes.
+    width: usize,
+    /// Whether a query sees only keys up to its own.
+    causal: bool,
+    /// Whether rows of Q, K, V and O are contiguous and aligned to 16 bytes.
+    vectorized: bool,
+}
+
+impl Geometry {
+    /// Checks the head dimension.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] when it is no multiple of 8 from 8 to [`MAX_HEAD_DIM`].
+    pub fn new(head_dim: usize, causal: bool, vectorized: bool) -> Result<Self, Error> {
+        if head_dim == 0 || head_dim > MAX_HEAD_DIM || !head_dim.is_multiple_of(8) {
+            return Err(Error::Setting(format!(
+                "`head_dim` is {head_dim}: it must be a multiple of 8 from 8 to {MAX_HEAD_DIM}"
+            )));
+        }
+        Ok(Geometry { head_dim, width: head_dim.next_multiple_of(16), causal, vectorized })
+    }
+}
+
+/// How many keys `row` sees under the causal mask; not positive for a row that sees none.
+#[device]
+fn causal_limit(row: I32, seqlen_q: I32, seqlen_kv: I32) -> I32 {
+    row + 1 + seqlen_kv - seqlen_q
+}
+
+/// The arguments of attention on a device.
+pub struct Forward<'a, H: Element> {
+    /// Queries `[B, Hq, Sq, D]`.
+    pub q: &'a DevTensor<H, 4>,
+    /// Keys `[B, Hkv, Sk, D]`.
+    pub k: &'a DevTensor<H, 4>,
+    /// Values `[B, Hkv, Sk, D]`.
+    pub v: &'a DevTensor<H, 4>,
+    /// Valid keys of each sequence, `[B]`.
+    pub kv_len: &'a DevTensor<i32, 1>,
+    /// Whether query i sees key j only when j <= i + Sk - Sq.
+    pub causal: bool,
+    /// What scores are multiplied with; 1/sqrt(D) as a rule.
+    pub scale: f32,
+}
+
+impl<H: Element> Forward<'_, H> {
+    fn shape(&self) -> Result<AttentionShape, Error> {
+        let shape = AttentionShape::from_tensors(self.q.shape(), self.k.shape(), self.v.shape())?;
+        if self.kv_len.shape() != [shape.batch] {
+            return Err(Error::Shape(format!(
+                "`kv_len` has shape {:?} for {} sequences",
+                self.kv_len.shape(),
+                shape.batch
+            )));
+        }
+        Ok(shape)
+    }
+
+    /// Checks outputs and geometry; `None` where there is nothing to compute.
+    fn prepare<Out: Element>(
+        &self,
+        o: &DevTensor<Out, 4>,
+        lse: &DevTensor<f32, 3>,
+    ) -> Result<Option<(AttentionShape, Geometry)>, Error> {
+        let shape = self.shape()?;
+        if o.shape() != shape.q() || lse.shape() != shape.lse() {
+            return Err(Error::Shape(format!(
+                "`o` has shape {:?} and `lse` {:?}; {:?} and {:?} are needed",
+                o.shape(),
+                lse.shape(),
+                shape.q(),
+                shape.lse()
+            )));
+        }
+        let vectorized =
+            rows_are_vectors(self.q) && rows_are_vectors(self.k) && rows_are_vectors(self.v) && rows_are_vectors(o);
+        let geometry = Geometry::new(shape.head_dim, self.causal, vectorized)?;
+        let rows = shape.batch * shape.heads_q * shape.seqlen_q;
+        Ok((rows > 0).then_some((shape, geometry)))
+    }
+
+    /// Runs `fmha_fwd`, the version for the device's chip.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] and [`Error::Setting`] for sizes that do not go together, and all of a launch.
+    pub fn fmha_fwd<T>(&self, o: &mut DevTensor<H, 4>, lse: &mut DevTensor<f32, 3>) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement,
+        H: ElementOf<T>,
+    {
+        let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
+        let device = self.q.device().clone();
+        let heads = shape.batch * shape.heads_q;
+        let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
+        if device.target().is_nvidia() {
+            let grid = [shape.seqlen_q.div_ceil(mma::BLOCK_M) * heads, 1, 1];
+            mma::fmha_fwd_mma::<T>::new(geometry).grid(grid).launch(&device, arguments)
+        } else {
+            let grid = [shape.seqlen_q.div_ceil(mfma::BLOCK_M) * heads, 1, 1];
+            mfma::fmha_fwd_mfma::<T>::new(geometry).grid(grid).launch(&device, arguments)
+        }
+    }
+
+    /// Runs `fmha_ref`, the scalar oracle.
+    ///
+    /// # Errors
+    /// As [`Forward::fmha_fwd`].
+    pub fn fmha_ref<T, U, Out>(
+        &self,
+        o: &mut DevTensor<Out, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: Float,
+        U: Float,
+        H: ElementOf<T>,
+        Out: ElementOf<U>,
+    {
+        let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
+        let device = self.q.device().clone();
+        let grid = [shape.seqlen_q * shape.batch * shape.heads_q, 1, 1];
+        let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
+        reference::fmha_ref::<T, U>::new(geometry).grid(grid).launch(&device, arguments)
+    }
+}
+
+/// Whether every row starts at a multiple of 16 bytes and its elements are neighbours.
+fn rows_are_vectors<H: Element, const RANK: usize>(tensor: &DevTensor<H, RANK>) -> bool {
+    let bytes = H::TYPE.bytes() as i64;
+    let (extents, strides) = (tensor.shape(), tensor.strides());
+    let Some((last, outer)) = strides.split_last() else { return false };
+    let contiguous = *last == 1 || extents.last().is_some_and(|extent| *extent <= 1);
+    let mut outer = extents.iter().zip(outer);
+    let aligned = (tensor.offset_bytes() as i64) % 16 == 0;
+    contiguous && aligned && outer.all(|(extent, stride)| *extent <= 1 || (stride * bytes) % 16 == 0)
+}
+
+const DTYPES: &[&str] = &["f16", "bf16"];
+const REF_DTYPES: &[&str] = &["f16", "bf16", "f32"];
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter::usize("head_dim", 64, "elements of a query: a multiple of 8 up to 256"),
+    Parameter::bool("causal", false, "query i sees key j only when j <= i + Sk - Sq"),
+    Parameter::choice("dtype", DTYPES, "f16", "element type of Q, K, V and O"),
+    Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
+];
+
+const REF_PARAMETERS: &[Parameter] = &[
+    Parameter::usize("head_dim", 64, "elements of a query: a multiple of 8 up to 256"),
+    Parameter::bool("causal", false, "query i sees key j only when j <= i + Sk - Sq"),
+    Parameter::choice("dtype", REF_DTYPES, "f32", "element type of Q, K and V; O is f32"),
+    Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
+];
+
+/// `fmha_fwd` by name.
+pub static FMHA_FWD: KernelEntry = KernelEntry {
+    name: "fmha_fwd",
+    about: "attention forward (FlashAttention-2): mma.sync on NVIDIA, MFMA on AMD",
+    targets: &Target::ALL,
+    parameters: PARAMETERS,
+    build: |settings, target| {
+        let geometry = geometry(settings)?;
+        Ok(match (settings.choice("dtype")?, target.is_nvidia()) {
+            ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry)) as Box<dyn AnyKernel>,
+            ("bf16", false) => Box::new(mfma::fmha_fwd_mfma::<BF16>::new(geometry)),
+            (_, true) => Box::new(mma::fmha_fwd_mma::<F16>::new(geometry)),
+            (_, false) => Box::new(mfma::fmha_fwd_mfma::<F16>::new(geometry)),
+        })
+    },
+    runner: Some(&AttentionRunner { forward: run_fwd }),
+};
+
+/// `fmha_ref` by name.
+pub static FMHA_REF: KernelEntry = KernelEntry {
+    name: "fmha_ref",
+    about: "attention forward as its definition reads: the oracle on a device",
+    targets: &Target::ALL,
+    parameters: REF_PARAMETERS,
+    build: |settings, _| {
+        let geometry = geometry(settings)?;
+        Ok(match settings.choice("dtype")? {
+            "f16" => Box::new(reference::fmha_ref::<F16, F32>::new(geometry)) as Box<dyn AnyKernel>,
+            "bf16" => Box::new(reference::fmha_ref::<BF16, F32>::new(geometry)),
+            _ => Box::new(reference::fmha_ref::<F32, F32>::new(geometry)),
+        })
+    },
+    runner: Some(&AttentionRunner { forward: run_ref }),
+};
+
+fn geometry(settings: &Settings) -> Result<Geometry, Error> {
+    Geometry::new(settings.usize("head_dim")?, settings.bool("causal")?, true)
+}
+
+/// Device copies of an attention problem in one element type.
+struct OnDevice<H: Element> {
+    q: DevTensor<H, 4>,
+    k: DevTensor<H, 4>,
+    v: DevTensor<H, 4>,
+    kv_len: DevTensor<i32, 1>,
+    shape: AttentionShape,
+}
+
+impl<H: Element> OnDevice<H> {
+    fn new(device: &Device, inputs: &AttentionInputs) -> Result<Self, Error> {
+        let shape = inputs.shape;
+        let all = vec![shape.seqlen_kv as i32; shape.batch];
+        let lengths = inputs.kv_len.as_ref().unwrap_or(&all);
+        Ok(OnDevice {
+            q: device.tensor_from(&inputs.q)?,
+            k: device.tensor_from(&inputs.k)?,
+            v: device.tensor_from(&inputs.v)?,
+            kv_len: device.tensor_from_slice(lengths, [shape.batch])?,
+            shape,
+        })
+    }
+
+    fn forward(&self, inputs: &AttentionInputs) -> Forward<'_, H> {
+        Forward { q: &self.q, k: &self.k, v: &self.v, kv_len: &self.kv_len, causal: inputs.causal, scale: inputs.scale }
+    }
+}
+
+fn run_fwd(device: &Device, _settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
+    fn typed<T>(device: &Device, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
+    where
+        T: MmaElement + Scalar<Host: ElementOf<T>>,
+    {
+        let on_device = OnDevice::<T::Host>::new(device, inputs)?;
+        let mut o = device.tensor_uninit(on_device.shape.q())?;
+        let mut lse = device.tensor_uninit(on_device.shape.lse())?;
+        on_device.forward(inputs).fmha_fwd::<T>(&mut o, &mut lse)?;
+        Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
+    }
+    match inputs.q.scalar() {
+        ScalarType::Bf16 => typed::<BF16>(device, inputs),
+        _ => typed::<F16>(device, inputs),
+    }
+}
+
+fn run_ref(device: &Device, _settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
+    fn typed<T>(device: &Device, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
+    where
+        T: Float + Scalar<Host: ElementOf<T>>,
+    {
+        let on_device = OnDevice::<T::Host>::new(device, inputs)?;
+        let mut o = device.tensor_uninit::<f32, 4>(on_device.shape.q())?;
+        let mut lse = device.tensor_uninit(on_device.shape.lse())?;
+        on_device.forward(inputs).fmha_ref::<T, F32, f32>(&mut o, &mut lse)?;
+        Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
+    }
+    match inputs.q.scalar() {
+        ScalarType::Bf16 => typed::<BF16>(device, inputs),
+        ScalarType::F16 => typed::<F16>(device, inputs),
+        _ => typed::<F32>(device, inputs),
+    }
+}

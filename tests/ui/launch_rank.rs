@@ -1,0 +1,19 @@
+//! A tensor of another rank (F7).
+
+use lacewing::prelude::*;
+
+#[kernel(block = [256, 1, 1])]
+pub fn axpy<T: Float>(a: T, x: Tensor<T, 1>, y: TensorMut<T, 1>) {
+    let i = block_id(X) * block_dim(X) + thread_id(X);
+    if i < x.extent(0) {
+        y.at(i).store(a * x.at(i).load() + y.at(i).load());
+    }
+}
+
+fn main() -> Result<(), lacewing::Error> {
+    let dev = Device::emulator(Target::SM_80)?;
+    let x = dev.tensor_zeros::<f32, 2>([8, 8])?;
+    let mut y = dev.tensor_zeros::<f32, 1>([64])?;
+    axpy::<F32>::new().grid([1, 1, 1]).launch(&dev, (2.0, &x, &mut y))?;
+    Ok(())
+}
