@@ -100,7 +100,7 @@ fn quad(regs: &Registers<'_>, value: Reg, quad: usize) -> [[u32; 4]; 4] {
 fn is_wide(access: &Access) -> bool {
     // Elements of 64 bits are contiguous words in memory and in a slot pair alike.
     matches!((access.bytes, access.unit), (4 | 8 | 16, 4) | (8, 8))
-        && access.align % 4 == 0
+        && access.align.is_multiple_of(4)
         && access.align <= access.bytes
 }
 
@@ -315,10 +315,10 @@ unsafe fn word_of_lane(regs: &mut Registers<'_>, value: Reg, lane: usize, byte: 
 pub(crate) unsafe fn load_part<B: Bytes>(bytes: &B, at: usize, count: usize) -> u32 {
     // SAFETY: as the caller promises; alignment decides the width.
     unsafe {
-        if count == 4 && at % 4 == 0 {
+        if count == 4 && at.is_multiple_of(4) {
             let [word] = bytes.load_words(at);
             word
-        } else if count % 2 == 0 && at % 2 == 0 {
+        } else if count.is_multiple_of(2) && at.is_multiple_of(2) {
             (0..count / 2).fold(0, |word, i| word | u32::from(bytes.load_u16(at + 2 * i)) << (16 * i))
         } else {
             (0..count).fold(0, |word, i| word | u32::from(bytes.load_u8(at + i)) << (8 * i))
@@ -334,9 +334,9 @@ pub(crate) unsafe fn load_part<B: Bytes>(bytes: &B, at: usize, count: usize) -> 
 pub(crate) unsafe fn store_part<B: Bytes>(bytes: &B, at: usize, count: usize, word: u32) {
     // SAFETY: as the caller promises; alignment decides the width.
     unsafe {
-        if count == 4 && at % 4 == 0 {
+        if count == 4 && at.is_multiple_of(4) {
             bytes.store_words(at, [word]);
-        } else if count % 2 == 0 && at % 2 == 0 {
+        } else if count.is_multiple_of(2) && at.is_multiple_of(2) {
             (0..count / 2).for_each(|i| bytes.store_u16(at + 2 * i, (word >> (16 * i)) as u16));
         } else {
             (0..count).for_each(|i| bytes.store_u8(at + i, (word >> (8 * i)) as u8));

@@ -228,7 +228,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 let result = access::store(block.shared, &mut regs, value, address, active, program.access(access));
                 checked!(result, access, true, Action::Write);
             }
-            Op::BufferMask { half: _, d, mask: where_, offset, bytes, access } => {
+            Op::BufferMask { d, mask: where_, offset, bytes, access } => {
                 access::buffer_mask(&mut regs, d, where_, offset, bytes, program.access(access));
             }
             Op::Atomic { table } => {
@@ -240,7 +240,8 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::CopyAsync { table } => {
                 let op = program.copy(table);
                 let shapes = (program.access(op.to), program.access(op.from));
-                let started = warp.copies.start(&block.global, block.shared, &regs, op, shapes, mask as u32, pc as u32);
+                let started =
+                    warp.copies.start((&block.global, block.shared), &regs, op, shapes, mask as u32, pc as u32);
                 match started {
                     Ok(()) => {}
                     Err(CopyError::Source(error)) => checked!(Err::<(), _>(error), op.from, false, Action::Read),
