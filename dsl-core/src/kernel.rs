@@ -12,6 +12,7 @@ use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, O
 use melior::ir::r#type::FunctionType;
 use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Identifier, Module, Region, RegionLike};
 
+use crate::dialect;
 use crate::mlir::{self, IrModule, array_elements};
 use crate::rt::{EndlessRecursion, Kernel, KernelParams, ParamBuilder, ParamValues};
 use crate::trace::{self, Loc, Trace};
@@ -256,6 +257,7 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
     }
     let module = build_module(kernel.name(), &attributes, target, &mut trace, &builder, loc)?;
     module.verify()?;
+    dialect::check_target(&module, target)?;
     Traced::from_module(module)
 }
 

@@ -11,5 +11,6 @@ mod cli;
 mod cli_attention;
 mod cli_compile;
 mod cli_run;
+mod frontend;
 mod launch;
 mod ui;

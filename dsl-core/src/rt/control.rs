@@ -12,7 +12,8 @@ use super::state::{Carried, Poison, Slot, Snapshot, check_host, flatten, read_al
 use super::{RtCond, constant_bool};
 use crate::mlir;
 use crate::trace::{self, Attr, ClosedRegion, Constant, IrType, Loc, RawValue, Trace};
-use crate::types::{Bool, Scalar};
+use crate::types::arith::{self, Binary};
+use crate::types::{Bool, Cmp, Scalar};
 use crate::{Diagnostic, ScalarType, SourceLocation};
 
 fn region_of(closed: Option<ClosedRegion>) -> Region<'static> {
@@ -229,11 +230,16 @@ impl Bounds {
         trace::with(|t| t.known(value)).flatten()
     }
 
-    /// Refuses a step that is known not to be positive.
+    /// Refuses a step that is known not to be positive, and asserts what is not known.
     fn check(&self, loc: Loc) {
-        if let Some(step) = self.known(self.step)
-            && step <= 0
-        {
+        let Some(step) = self.known(self.step) else {
+            let zero = trace::constant(self.ty, Constant::Int(0), loc);
+            let positive = arith::compare(Cmp::Gt, self.ty, self.step, zero, loc);
+            let message = Attr::Str("the step of this loop is not positive".to_owned());
+            trace::emit0("lw.assert", &[positive], &[("message", message)], loc);
+            return;
+        };
+        if step <= 0 {
             let what = if step == 0 { "the step of this loop is zero" } else { "the step of this loop is negative" };
             trace::error(
                 loc,
@@ -278,14 +284,14 @@ enum LoopShape {
     /// `scf.for` over the user's own variable.
     Direct,
     /// `scf.for` in 64 bits: the user's variable could overflow on the way past the end.
-    Wide { lo: RawValue, hi: RawValue, step: RawValue },
+    Wide { range: [RawValue; 3] },
     /// `scf.while`: the body can leave early.
-    Leaving { lo: RawValue, hi: RawValue, step: RawValue, counter: RawValue },
+    Leaving { range: [RawValue; 3], counter: RawValue },
 }
 
 /// Begins a run-time `for`. `exits` is the number of ways in which the body leaves it early.
 #[track_caller]
-pub fn for_begin<R: super::RtRange>(range: R, slots: &mut [Slot<'_>], exits: usize) -> For<R::Index> {
+pub fn for_begin<R: super::RtRange<I>, I>(range: R, slots: &mut [Slot<'_>], exits: usize) -> For<I> {
     let loc = Location::caller();
     let bounds = range.bounds();
     bounds.check(loc);
@@ -303,24 +309,43 @@ pub fn for_begin<R: super::RtRange>(range: R, slots: &mut [Slot<'_>], exits: usi
             None => trace::emit1("arith.extsi", &[value], IrType::I64, &[], loc),
         }
     };
-    let wide = || (widen(bounds.lo), widen(bounds.hi), widen(bounds.step));
-    let (shape, arguments, iv) = if exits > 0 {
-        let (lo, hi, step) = wide();
-        let arguments = open_for(IrType::I64, &carried, loc);
-        let counter = arguments[0];
-        let iv = narrow(counter, bounds.ty, loc);
-        (LoopShape::Leaving { lo, hi, step, counter }, arguments[1..].to_vec(), iv)
-    } else if bounds.may_overflow() {
-        let (lo, hi, step) = wide();
-        let arguments = open_for(IrType::I64, &carried, loc);
-        let iv = narrow(arguments[0], bounds.ty, loc);
-        (LoopShape::Wide { lo, hi, step }, arguments[1..].to_vec(), iv)
-    } else {
-        let arguments = open_for(IrType::Scalar(bounds.ty), &carried, loc);
-        (LoopShape::Direct, arguments[1..].to_vec(), arguments[0])
+    let overflows = bounds.may_overflow();
+    let wide = [bounds.lo, bounds.hi, bounds.step].map(|value| (exits > 0 || overflows).then(|| widen(value)));
+    let (shape, arguments, iv) = match wide {
+        [Some(lo), Some(hi), Some(step)] => {
+            // 64 bits can overflow too: then the loop counts its rounds.
+            let rounds = overflows && bounds.ty == ScalarType::I64;
+            let range = if rounds { count_rounds(lo, hi, step, loc) } else { [lo, hi, step] };
+            let arguments = open_for(IrType::I64, &carried, loc);
+            let counter = arguments[0];
+            let iv = if rounds {
+                let ahead = arith::binary(Binary::Mul, ScalarType::I64, counter, step, loc);
+                arith::binary(Binary::Add, ScalarType::I64, lo, ahead, loc)
+            } else {
+                narrow(counter, bounds.ty, loc)
+            };
+            let shape = if exits > 0 { LoopShape::Leaving { range, counter } } else { LoopShape::Wide { range } };
+            (shape, arguments[1..].to_vec(), iv)
+        }
+        _ => {
+            let arguments = open_for(IrType::Scalar(bounds.ty), &carried, loc);
+            (LoopShape::Direct, arguments[1..].to_vec(), arguments[0])
+        }
     };
     write_all(slots, &init, &arguments);
     For { core: Loop { loc, init, arguments, shape }, bounds, iv: R::index(iv), entered: false }
+}
+
+/// The range `0, 1, ..` over the rounds of a loop from `lo` below `hi`, in 64 bits.
+fn count_rounds(lo: RawValue, hi: RawValue, step: RawValue, loc: Loc) -> [RawValue; 3] {
+    let int = |value| trace::constant(ScalarType::I64, Constant::Int(value), loc);
+    let unsigned = |op, a, b| arith::binary(op, ScalarType::U64, a, b, loc);
+    // `hi - lo` is right as an unsigned number wherever `lo < hi`; elsewhere it is not looked at.
+    let last = unsigned(Binary::Sub, unsigned(Binary::Sub, hi, lo), int(1));
+    let rounds = unsigned(Binary::Add, unsigned(Binary::Div, last, step), int(1));
+    let some = arith::compare(Cmp::Lt, ScalarType::I64, lo, hi, loc);
+    let rounds = trace::emit1("arith.select", &[some, rounds, int(0)], IrType::I64, &[], loc);
+    [int(0), rounds, int(1)]
 }
 
 fn open_for(index: IrType, carried: &[IrType], loc: Loc) -> Vec<RawValue> {
@@ -361,9 +386,9 @@ pub fn for_end<I>(open: For<I>, exits: &[Bool], slots: &mut [Slot<'_>]) {
     let (initial, yielded) = (flatten(&core.init), flatten(&last));
     let results = match core.shape {
         LoopShape::Direct => end_for(&core, &bounds, [bounds.lo, bounds.hi, bounds.step], &initial, &yielded),
-        LoopShape::Wide { lo, hi, step } => end_for(&core, &bounds, [lo, hi, step], &initial, &yielded),
-        LoopShape::Leaving { lo, hi, step, counter } => {
-            end_leaving(&core, [lo, hi, step], counter, any(exits, loc), &initial, &yielded)
+        LoopShape::Wide { range } => end_for(&core, &bounds, range, &initial, &yielded),
+        LoopShape::Leaving { range, counter } => {
+            end_leaving(&core, range, counter, any(exits, loc), &initial, &yielded)
         }
     };
     write_all(slots, &core.init, &results);

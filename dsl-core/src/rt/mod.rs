@@ -26,7 +26,7 @@ pub use logic::{
 };
 pub use params::{Kernel, KernelParam, KernelParams, ParamBuilder, ParamValues};
 pub use range::{
-    Bound, HostInt, HostRangeArgs, Join, Lit, LoopIndex, Range, RangeArgs, RtRange, constexpr, range, range_args,
+    Bound, HostInt, HostRangeArgs, Join, Lit, LoopIndex, Range, RangeArgs, RtRange, Step, constexpr, range, range_args,
     range_constexpr, range_constexpr_args,
 };
 pub use state::{

@@ -46,25 +46,25 @@ pub trait LoopIndex: Scalar {}
 impl LoopIndex for I32 {}
 impl LoopIndex for I64 {}
 
-/// What an unmarked `for` runs over.
+/// What an unmarked `for` runs over, by a variable of type `Index`.
+///
+/// The index is a parameter, not an associated type: rustc would report each mistake once more for
+/// every use of `R::Index`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is a host iterator: this `for` must say when it runs",
     label = "host iterator in an unmarked `for`",
     note = "for a compile-time (unrolled) loop write `range_constexpr(lo, hi)` or `constexpr(iter)`",
     note = "for a run-time loop write `range(lo, hi)`"
 )]
-pub trait RtRange {
-    /// Type of the loop variable.
-    type Index: Copy;
+pub trait RtRange<Index> {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "the bounds are made and read inside this module tree")]
     fn bounds(&self) -> Bounds;
     #[doc(hidden)]
-    fn index(raw: RawValue) -> Self::Index;
+    fn index(raw: RawValue) -> Index;
 }
 
-impl<I: LoopIndex> RtRange for Range<I> {
-    type Index = I;
+impl<I: LoopIndex> RtRange<I> for Range<I> {
     #[allow(private_interfaces, reason = "the bounds are made and read inside this module tree")]
     fn bounds(&self) -> Bounds {
         self.bounds
@@ -74,14 +74,8 @@ impl<I: LoopIndex> RtRange for Range<I> {
     }
 }
 
-/// One bound of a run-time loop.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a loop bound",
-    label = "expected an integer",
-    note = "bounds are `I32`, `I64`, `i32`, `i64` or `usize`"
-)]
-pub trait Bound: Copy {
-    #[doc(hidden)]
+/// The value of an integer as a bound of a loop over `ty`.
+trait BoundValue: Copy {
     fn value(self, ty: ScalarType, loc: Loc) -> RawValue;
 }
 
@@ -104,7 +98,7 @@ fn host_bound(value: i128, ty: ScalarType, loc: Loc) -> RawValue {
 
 macro_rules! host_bounds {
     ($($ty:ty),*) => { $(
-        impl Bound for $ty {
+        impl BoundValue for $ty {
             fn value(self, ty: ScalarType, loc: Loc) -> RawValue {
                 host_bound(self as i128, ty, loc)
             }
@@ -113,96 +107,137 @@ macro_rules! host_bounds {
 }
 host_bounds!(i32, i64, usize);
 
-impl Bound for I32 {
+impl BoundValue for I32 {
     fn value(self, ty: ScalarType, loc: Loc) -> RawValue {
         crate::types::arith::cast(ScalarType::I32, ty, self.raw(), crate::types::arith::Rounding::NearestEven, loc)
     }
 }
-impl Bound for I64 {
+impl BoundValue for I64 {
     fn value(self, _: ScalarType, _: Loc) -> RawValue {
         self.raw()
     }
 }
 
-/// The loop variable's type for two bounds: `I64` if either is 64 bits wide.
+/// The only bound of a loop over `Index`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` and `{Other}` cannot bound one loop",
+    message = "`{Self}` is not a loop bound",
+    label = "expected an integer",
     note = "bounds are `I32`, `I64`, `i32`, `i64` or `usize`"
 )]
-pub trait Join<Other> {
-    /// `I32` or `I64`.
-    type Index: LoopIndex;
-}
-macro_rules! join {
-    ($($index:ident { $($a:ty, $b:ty;)* })*) => { $($( impl Join<$b> for $a { type Index = $index; } )*)* };
-}
-join! {
-    I32 { I32, I32; I32, i32; I32, usize; i32, I32; i32, i32; i32, usize; usize, I32; usize, i32; usize, usize; }
-    I64 { I64, I64; I64, i64; I64, I32; I64, i32; I64, usize; I32, I64; I32, i64; i64, I64; i64, I32; i64, i64; i64, i32;
-         i64, usize; i32, I64; i32, i64; usize, I64; usize, i64; }
+pub trait Bound<Index>: Copy {
+    #[doc(hidden)]
+    fn upper(self, loc: Loc) -> RawValue;
 }
 
-/// The arguments of `range`.
+/// Two bounds of a loop over `Index`: `I64` if either is 64 bits wide on its own (`I64`, `i64`).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` and `{Other}` cannot bound one loop",
+    label = "expected two integers",
+    note = "bounds are `I32`, `I64`, `i32`, `i64` or `usize`"
+)]
+pub trait Join<Other, Index>: Copy {
+    #[doc(hidden)]
+    fn both(self, other: Other, loc: Loc) -> [RawValue; 2];
+}
+
+/// The step of a loop over `Index`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the step of a loop over `{Index}`",
+    label = "expected an integer",
+    note = "steps are `I32`, `i32` or `usize`, and `I64` or `i64` where a bound is 64 bits wide"
+)]
+pub trait Step<Index>: Copy {
+    #[doc(hidden)]
+    fn step(self, loc: Loc) -> RawValue;
+}
+
+macro_rules! bounds {
+    ($($index:ident { $($ty:ty)*; $($step:ty)*; $($a:ty, $b:ty;)* })*) => { $(
+        $( impl Bound<$index> for $ty {
+            fn upper(self, loc: Loc) -> RawValue {
+                self.value($index::TYPE, loc)
+            }
+        } )*
+        $( impl Step<$index> for $step {
+            fn step(self, loc: Loc) -> RawValue {
+                self.value($index::TYPE, loc)
+            }
+        } )*
+        $( impl Join<$b, $index> for $a {
+            fn both(self, other: $b, loc: Loc) -> [RawValue; 2] {
+                [self.value($index::TYPE, loc), other.value($index::TYPE, loc)]
+            }
+        } )*
+    )* };
+}
+bounds! {
+    I32 {
+        I32 i32 usize; I32 i32 usize;
+        I32, I32; I32, i32; I32, usize; i32, I32; i32, i32; i32, usize; usize, I32; usize, i32; usize, usize;
+    }
+    I64 {
+        I64 i64; I64 i64 I32 i32 usize;
+        I64, I64; I64, i64; I64, I32; I64, i32; I64, usize; I32, I64; I32, i64; i64, I64; i64, I32; i64, i64; i64, i32;
+        i64, usize; i32, I64; i32, i64; usize, I64; usize, i64;
+    }
+}
+
+/// The arguments of `range`, for a loop over `Index`.
 #[diagnostic::on_unimplemented(
     message = "these are not loop bounds: `{Self}`",
     note = "write `range(hi)`, `range(lo, hi)` or `range(lo, hi, step)` with `I32`, `I64`, `i32`, `i64` or `usize`"
 )]
-pub trait RangeArgs {
-    /// Type of the loop variable.
-    type Index: LoopIndex;
+pub trait RangeArgs<Index> {
     #[doc(hidden)]
     #[track_caller]
-    fn range(self) -> Range<Self::Index>;
+    fn range(self) -> Range<Index>;
 }
 
-fn make<I: LoopIndex>(lo: impl Bound, hi: impl Bound, step: impl Bound, loc: Loc) -> Range<I> {
-    let ty = I::TYPE;
-    let bounds = Bounds {
-        ty,
-        lo: lo.value(ty, loc),
-        hi: hi.value(ty, loc),
-        step: step.value(ty, loc),
-        unroll: None,
-        pipeline: None,
-    };
+fn make<I: LoopIndex>([lo, hi]: [RawValue; 2], step: RawValue) -> Range<I> {
+    let bounds = Bounds { ty: I::TYPE, lo, hi, step, unroll: None, pipeline: None };
     Range { bounds, index: std::marker::PhantomData }
 }
 
-impl<A: Bound + Join<i32>> RangeArgs for (A,) {
-    type Index = A::Index;
+fn int<I: LoopIndex>(value: i64, loc: Loc) -> RawValue {
+    trace::constant(I::TYPE, Constant::Int(value), loc)
+}
+
+impl<A: Bound<I>, I: LoopIndex> RangeArgs<I> for (A,) {
     #[track_caller]
-    fn range(self) -> Range<A::Index> {
-        make(0i32, self.0, 1i32, Location::caller())
+    fn range(self) -> Range<I> {
+        let loc = Location::caller();
+        make([int::<I>(0, loc), self.0.upper(loc)], int::<I>(1, loc))
     }
 }
-impl<A: Bound + Join<B>, B: Bound> RangeArgs for (A, B) {
-    type Index = A::Index;
+impl<A: Join<B, I>, B, I: LoopIndex> RangeArgs<I> for (A, B) {
     #[track_caller]
-    fn range(self) -> Range<A::Index> {
-        make(self.0, self.1, 1i32, Location::caller())
+    fn range(self) -> Range<I> {
+        let loc = Location::caller();
+        make(self.0.both(self.1, loc), int::<I>(1, loc))
     }
 }
-impl<A: Bound + Join<B>, B: Bound, C: Bound> RangeArgs for (A, B, C)
-where
-    A::Index: Join<C>,
-{
-    type Index = <A::Index as Join<C>>::Index;
+impl<A: Join<B, I>, B, C: Step<I>, I: LoopIndex> RangeArgs<I> for (A, B, C) {
     #[track_caller]
-    fn range(self) -> Range<Self::Index> {
-        make(self.0, self.1, self.2, Location::caller())
+    fn range(self) -> Range<I> {
+        let loc = Location::caller();
+        make(self.0.both(self.1, loc), self.2.step(loc))
     }
 }
 
 /// A run-time loop from 0 to `hi`. In a kernel also `range(lo, hi)` and `range(lo, hi, step)`: there
 /// the macro turns the call into [`range_args`].
+///
+/// It counts as `(lo..hi).step_by(step)` does, up to the ends of the type. A step that is known not to
+/// be positive is refused; one that is known only at run time is asserted to be positive, so that the
+/// emulator names the loop and a device traps instead of counting without end.
 #[track_caller]
-pub fn range<A: Bound + Join<i32>>(hi: A) -> Range<A::Index> {
+pub fn range<A: Bound<I>, I: LoopIndex>(hi: A) -> Range<I> {
     (hi,).range()
 }
 
 /// `range(..)` as kernels write it, with one to three bounds.
 #[track_caller]
-pub fn range_args<A: RangeArgs>(arguments: A) -> Range<A::Index> {
+pub fn range_args<A: RangeArgs<I>, I>(arguments: A) -> Range<I> {
     arguments.range()
 }
 

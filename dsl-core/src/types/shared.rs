@@ -60,33 +60,41 @@ fn default_align(bytes: u64) -> u64 {
 #[derive(Debug)]
 pub struct SharedAlloc {
     loc: Loc,
-    /// Index of the first member of this struct in the layout.
-    first: usize,
-    /// Where the next member starts, if it shares memory with an earlier one.
+    /// Where each field so far starts, by type and field; a field can be several members.
+    fields: Vec<(String, u64)>,
+    /// Where the next field starts, if it shares memory with an earlier one.
     overlap: Option<u64>,
+    /// Where the next member starts inside of a field that shares memory with an earlier one.
+    running: Option<u64>,
 }
 
 impl SharedAlloc {
     fn new(loc: Loc) -> Self {
-        let first = trace::with(|t| t.shared.members.len()).unwrap_or(0);
-        Self { loc, first, overlap: None }
+        Self { loc, fields: Vec::new(), overlap: None, running: None }
     }
 
-    /// Makes the next member start where member `name` of this struct starts.
+    /// Makes the next field start where field `name` of this struct starts.
     pub fn overlap_with(&mut self, name: &str) {
-        let first = self.first;
-        let found = trace::with(|t| {
-            let mine = t.shared.members.get(first..).unwrap_or_default();
-            mine.iter().rev().find(|member| member.name == name).map(|member| member.offset)
-        });
-        match found.flatten() {
-            Some(offset) => self.overlap = Some(offset),
+        match self.fields.iter().rev().find(|(field, _)| field == name) {
+            Some((_, offset)) => self.overlap = Some(*offset),
             None => trace::error(
                 self.loc,
                 Diagnostic::error(format!("there is no earlier shared member `{name}` to overlap with"))
                     .help("a member can share the memory of one that stands before it in the struct"),
             ),
         }
+    }
+
+    /// Lays out a field that is several members, one after the other.
+    fn field<R>(&mut self, name: &str, members: impl FnOnce(&mut Self) -> R) -> R {
+        let outside = self.running;
+        self.running = self.overlap.take().or(outside);
+        let first = trace::with(|t| t.shared.members.len()).unwrap_or(0);
+        let result = members(self);
+        self.running = outside.map(|outside| outside.max(self.running.unwrap_or(0)));
+        let offset = trace::with(|t| t.shared.members.get(first).map(|member| member.offset)).flatten();
+        self.fields.extend(offset.map(|offset| (name.to_owned(), offset)));
+        result
     }
 
     /// The address of `bytes` bytes under a name.
@@ -101,10 +109,11 @@ impl SharedAlloc {
             );
             return trace::refused(IrType::Pointer(Space::Shared), loc);
         }
-        let overlap = self.overlap.take();
+        let start = self.overlap.take().or(self.running);
         trace::with(|t| {
-            let start = overlap.unwrap_or(t.shared.bytes);
-            let member = t.shared.place(name, bytes, align, start);
+            let member = t.shared.place(name, bytes, align, start.unwrap_or(t.shared.bytes));
+            self.running = self.running.map(|running| running.max(member.offset.saturating_add(bytes)));
+            self.fields.push((name.to_owned(), member.offset));
             let attributes = [
                 ("offset", Attr::Int(member.offset as i64)),
                 ("bytes", Attr::Int(member.bytes as i64)),
@@ -145,14 +154,14 @@ pub trait SharedField: Sized {
 
 impl<F: SharedField, const N: usize> SharedField for [F; N] {
     fn alloc(alloc: &mut SharedAlloc, name: &str, align: Option<usize>) -> Self {
-        std::array::from_fn(|index| F::alloc(alloc, &format!("{name}[{index}]"), align))
+        alloc.field(name, |alloc| std::array::from_fn(|index| F::alloc(alloc, &format!("{name}[{index}]"), align)))
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<S: Shared> SharedField for S {
-    fn alloc(alloc: &mut SharedAlloc, _: &str, _: Option<usize>) -> Self {
-        S::alloc(alloc)
+    fn alloc(alloc: &mut SharedAlloc, name: &str, _: Option<usize>) -> Self {
+        alloc.field(name, S::alloc)
     }
 }
 
