@@ -16,15 +16,8 @@ pub(crate) struct AccessError {
 
 /// Whether lane i's address is `first + i * step`.
 #[inline(always)]
-fn contiguous<M: Memory>(regs: &Registers<'_>, address: Reg, step: u64) -> bool {
-    let lanes = regs.read::<M::Address>(address);
-    let first: u64 = lanes[0].into();
-    let mut differs = 0;
-    for (i, &lane) in lanes.iter().enumerate() {
-        let lane: u64 = lane.into();
-        differs |= lane ^ first.wrapping_add(i as u64 * step);
-    }
-    differs == 0
+fn contiguous<M: Memory>(regs: &Registers<'_>, address: Reg, step: u32) -> bool {
+    M::contiguous(&regs.read::<M::Address>(address), step)
 }
 
 /// Checks one range for a load.
@@ -115,7 +108,7 @@ pub(crate) fn load<M: Memory>(
     access: &Access,
 ) -> Result<(), AccessError> {
     let lanes = half_of(active, access.half);
-    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, u64::from(access.bytes)) {
+    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, access.bytes) {
         let first = regs.lane::<M::Address>(address, 0);
         if let Ok((region, at)) = check_load(memory, first, LANES * access.bytes as usize, access) {
             // SAFETY: the range was checked, and its start is a multiple of four.
@@ -218,7 +211,7 @@ pub(crate) fn store<M: Memory>(
     access: &Access,
 ) -> Result<(), AccessError> {
     let lanes = half_of(active, access.half);
-    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, u64::from(access.bytes)) {
+    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, access.bytes) {
         let first = regs.lane::<M::Address>(address, 0);
         if let Ok((region, at)) = check_store(memory, first, LANES * access.bytes as usize, access) {
             // SAFETY: the range was checked, and its start is a multiple of four.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{AccessFault, BitShadow, Bytes, Memory, Region, UNWRITTEN};
+use crate::emulator::lanes::LANES;
 use crate::emulator::op::Access;
 
 /// Bytes of the emulated device's global memory. Clones share the bytes.
@@ -186,6 +187,15 @@ impl<'a> GlobalMemory<'a> {
 impl<'a> Memory for GlobalMemory<'a> {
     type Address = u64;
     type Region = GlobalView<'a>;
+
+    #[inline(always)]
+    fn contiguous(lanes: &[u64; LANES], step: u32) -> bool {
+        let mut differs = 0;
+        for (i, lane) in lanes.iter().enumerate() {
+            differs |= lane ^ lanes[0].wrapping_add(i as u64 * u64::from(step));
+        }
+        differs == 0
+    }
 
     #[inline(always)]
     fn region(&self, address: u64) -> (&GlobalView<'a>, u64) {
