@@ -11,7 +11,12 @@
 //! cli       the `lacewing` command, for any set of kernels
 //! ```
 
+extern crate self as lacewing;
+
 pub mod cli;
+
+#[cfg(doctest)]
+mod book;
 
 pub use lacewing_core as core;
 pub use lacewing_kernels as kernels;

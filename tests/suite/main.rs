@@ -7,6 +7,7 @@
     reason = "helpers of tests say what they expect by panicking"
 )]
 
+mod attention;
 mod cli;
 mod cli_attention;
 mod cli_compile;

@@ -53,10 +53,10 @@ impl IrContext {
 
     /// The context with a lifetime that types can carry beside it.
     ///
-    /// # Safety
-    /// What is built from the result must not outlive `self`; [`IrModule`] and the trace keep an `Rc`.
-    pub(crate) unsafe fn get_static(&self) -> &'static Context {
-        // SAFETY: the caller promises that nothing made from the reference outlives the context.
+    /// What is built from the result must not outlive `self`: the trace and [`IrModule`], the only
+    /// places that use it, keep the `Rc` and drop it last.
+    pub(crate) fn get_static(self: &Rc<Self>) -> &'static Context {
+        // SAFETY: see above; the function is not visible outside the crate.
         unsafe { &*std::ptr::from_ref(&self.context) }
     }
 
@@ -149,8 +149,7 @@ impl IrModule {
     /// # Errors
     /// What the parser and the verifier found, with locations in the text.
     pub fn parse(context: &Rc<IrContext>, text: &str) -> Result<Self, Error> {
-        // SAFETY: the module is stored beside the `Rc` of its context and dropped before it.
-        let static_context = unsafe { context.get_static() };
+        let static_context = context.get_static();
         let (module, diagnostics) = context.capture(|_| Module::parse(static_context, text));
         match module {
             Some(module) => Ok(Self { module, context: Rc::clone(context) }),

@@ -160,8 +160,7 @@ impl Trace {
 
     /// The context, with the lifetime of what is built here.
     pub(crate) fn context(&self) -> &'static melior::Context {
-        // SAFETY: all that is built from it is kept in `self` or in a module beside the same `Rc`.
-        unsafe { self.context.get_static() }
+        self.context.get_static()
     }
 
     pub(crate) fn shared_context(&self) -> Rc<IrContext> {

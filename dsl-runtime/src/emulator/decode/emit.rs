@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lacewing_core::mlir::ir::{OperationLike, OperationRef, Value, ValueLike};
+use lacewing_core::mlir::ir::{OperationLike, OperationRef, TypeLike, Value, ValueLike};
 use lacewing_core::mlir::source_location;
 use lacewing_core::{Diagnostic, Error};
 
@@ -41,7 +41,8 @@ pub(crate) struct Decoder {
     places: HashMap<ValueKey, Place>,
     /// Values whose room is theirs alone and free at the end of their life.
     linear: HashSet<ValueKey>,
-    types: HashMap<String, Option<ValueType>>,
+    /// By the identity of the MLIR type.
+    types: HashMap<usize, Option<ValueType>>,
     constants: HashMap<Vec<u32>, u32>,
     /// Known values of constants, for operands that must be one.
     pub(crate) known: HashMap<ValueKey, i64>,
@@ -80,7 +81,8 @@ impl Decoder {
     /// An error at an operation.
     pub(crate) fn fail(&self, op: &OperationRef<'_, '_>, message: impl Into<String>) -> Error {
         let (location, chain) = source_location(op.location());
-        let mut diagnostic = Diagnostic::error(message).at(location).note(format!("the operation is `{}`", op_name(op)));
+        let mut diagnostic =
+            Diagnostic::error(message).at(location).note(format!("the operation is `{}`", op_name(op)));
         diagnostic.call_chain = chain;
         diagnostic.into()
     }
@@ -120,9 +122,10 @@ impl Decoder {
         op: &OperationRef<'_, '_>,
         value: impl ValueLike<'c>,
     ) -> Result<ValueType, Error> {
-        let text = value.r#type().to_string();
-        let parsed = *self.types.entry(text).or_insert_with_key(|text| ValueType::parse(text));
-        parsed.ok_or_else(|| self.fail(op, format!("the emulator does not know the type `{}`", value.r#type())))
+        let ty = value.r#type();
+        let key = ty.to_raw().ptr as usize;
+        let parsed = *self.types.entry(key).or_insert_with(|| ValueType::parse(&ty.to_string()));
+        parsed.ok_or_else(|| self.fail(op, format!("the emulator does not know the type `{ty}`")))
     }
 
     /// Where a value lies.

@@ -115,7 +115,9 @@ impl Decoder {
         }
         let distance = known(self, 1);
         let d = self.result(op, 0)?.base;
-        if let Ok(valid) = op.result(1) {
+        if op.result_count() > 1
+            && let Ok(valid) = op.result(1)
+        {
             // Nothing uses it: the trace never does.
             self.bind(value_key(valid), Place { ty: ValueType::scalar(Elem::I1), base: TRUE, stride: 0 });
         }

@@ -209,6 +209,14 @@ impl Scan {
 /// Whether an operation gives its operand, or a part of it, a new name and nothing else. The decoder
 /// emits no code for these.
 pub(crate) fn is_renaming(op: &OperationRef<'_, '_>, name: &str) -> bool {
+    let candidate = matches!(
+        name,
+        "arith.bitcast" | "vector.bitcast" | "arith.index_cast" | "arith.index_castui" | "vector.extract"
+    );
+    // Asking for an operand that is not there is slow: the error holds the operation's text.
+    if !candidate || op.operand_count() != 1 || op.result_count() != 1 {
+        return false;
+    }
     let ty = |value: Option<Value<'_, '_>>| value.and_then(|v| ValueType::parse(&v.r#type().to_string()));
     let (Some(from), Some(to)) = (ty(op.operand(0).ok()), ty(op.result(0).ok().map(Into::into))) else {
         return false;
@@ -218,8 +226,7 @@ pub(crate) fn is_renaming(op: &OperationRef<'_, '_>, name: &str) -> bool {
         "arith.bitcast" | "vector.bitcast" => {
             from.elem.is_wide() == to.elem.is_wide() && from.elem.bits() > 1 && from.slots() == to.slots()
         }
-        "arith.index_cast" | "arith.index_castui" => from.elem.bits() == to.elem.bits(),
-        "vector.extract" => to.elem.bits() >= 32 && op.operand_count() == 1,
-        _ => false,
+        "vector.extract" => to.elem.bits() >= 32,
+        _ => from.elem.bits() == to.elem.bits(),
     }
 }

@@ -81,11 +81,21 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
     let existing = warp.existing;
     let mut pc = warp.pc as usize;
     let mut mask = warp.mask;
+    // Operations are counted where control jumps, by the length of what ran since the last jump.
     let mut executed = warp.executed;
+    let mut since = pc;
     let mut slots = std::mem::take(&mut warp.slots);
     let mut masks = std::mem::take(&mut warp.masks);
     let mut regs = Registers::new(&mut slots, &mut masks);
 
+    macro_rules! jump {
+        ($target:expr) => {{
+            executed += (pc + 1 - since) as u64;
+            pc = $target as usize;
+            since = pc;
+            continue;
+        }};
+    }
     macro_rules! stop {
         ($lane:expr, $kind:expr) => {
             break fault(warp, pc, mask, $lane, $kind)
@@ -118,7 +128,6 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
 
     let stop = loop {
         debug_assert!(pc < program.ops.len());
-        executed += 1;
         // SAFETY: `Program::verify` has checked that jumps lead to ops and that the last op is `End`.
         match unsafe { *ops.add(pc) } {
             Op::Unary { op, d, a } => regs.unary(op, d, a),
@@ -138,11 +147,11 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             }
             Op::Select32 { half, d, mask, a, b } => {
                 let bits = half_of(regs.mask(mask), half);
-                regs.blend::<u32>(d, a, b, bits);
+                regs.blend32(d, a, b, bits);
             }
             Op::Select64 { half, d, mask, a, b } => {
                 let bits = half_of(regs.mask(mask), half);
-                regs.blend::<u64>(d, a, b, bits);
+                regs.blend64(d, a, b, bits);
             }
             Op::F16LowToF32 { d, a } => widen_f16::<I, 0>(&mut regs, d, a),
             Op::F16HighToF32 { d, a } => widen_f16::<I, 16>(&mut regs, d, a),
@@ -178,14 +187,14 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                         let lanes = regs.read::<u32>(a + i);
                         regs.write(d + i, lanes);
                     } else {
-                        regs.blend::<u32>(d + i, a + i, d + i, bits);
+                        regs.blend32(d + i, a + i, d + i, bits);
                     }
                 }
             }
             Op::MoveMasked64 { half, d, a, count } => {
                 let bits = half_of(mask, half);
                 for i in 0..count {
-                    regs.blend::<u64>(d + 2 * i, a + 2 * i, d + 2 * i, bits);
+                    regs.blend64(d + 2 * i, a + 2 * i, d + 2 * i, bits);
                 }
             }
             Op::MaskMove { d, a } => regs.set_mask(d, regs.mask(a)),
@@ -219,7 +228,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 let result = access::store(block.shared, &mut regs, value, address, active, program.access(access));
                 checked!(result, access, true, Action::Write);
             }
-            Op::BufferMask { half: _, d, mask: where_, offset, bytes, access } => {
+            Op::BufferMask { d, mask: where_, offset, bytes, access } => {
                 access::buffer_mask(&mut regs, d, where_, offset, bytes, program.access(access));
             }
             Op::Atomic { table } => {
@@ -231,7 +240,8 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::CopyAsync { table } => {
                 let op = program.copy(table);
                 let shapes = (program.access(op.to), program.access(op.from));
-                let started = warp.copies.start(&block.global, block.shared, &regs, op, shapes, mask as u32, pc as u32);
+                let started =
+                    warp.copies.start((&block.global, block.shared), &regs, op, shapes, mask as u32, pc as u32);
                 match started {
                     Ok(()) => {}
                     Err(CopyError::Source(error)) => checked!(Err::<(), _>(error), op.from, false, Action::Read),
@@ -288,15 +298,13 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 warp.frames.push(Frame { mask, other: mask & !holds });
                 mask &= holds;
                 if mask == 0 {
-                    pc = otherwise as usize;
-                    continue;
+                    jump!(otherwise)
                 }
             }
             Op::Else { end } => {
                 mask = warp.frames.last().map_or(0, |frame| frame.other);
                 if mask == 0 {
-                    pc = end as usize;
-                    continue;
+                    jump!(end)
                 }
             }
             Op::EndIf => mask = warp.frames.pop().map_or(0, |frame| frame.mask),
@@ -310,8 +318,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 }
                 let inside = mask & loop_test(&regs, kind, wave, iv, high);
                 if inside == 0 {
-                    pc = end as usize;
-                    continue;
+                    jump!(end)
                 }
                 warp.frames.push(Frame { mask, other: 0 });
                 mask = inside;
@@ -330,8 +337,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                         stop!(inside.trailing_zeros(), FaultKind::OpBudget { executed })
                     }
                     mask = inside;
-                    pc = body as usize;
-                    continue;
+                    jump!(body)
                 }
                 mask = warp.frames.pop().map_or(0, |frame| frame.mask);
             }
@@ -340,16 +346,14 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 mask &= regs.mask(cond);
                 if mask == 0 {
                     mask = warp.frames.pop().map_or(0, |frame| frame.mask);
-                    pc = end as usize;
-                    continue;
+                    jump!(end)
                 }
             }
             Op::Repeat { body } => {
                 if executed > block.op_budget {
                     stop!(mask.trailing_zeros(), FaultKind::OpBudget { executed })
                 }
-                pc = body as usize;
-                continue;
+                jump!(body)
             }
 
             Op::Barrier => {
@@ -368,7 +372,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
         }
         pc += 1;
     };
-    warp.executed = executed;
+    warp.executed = executed + (pc + 1 - since) as u64;
     warp.slots = slots;
     warp.masks = masks;
     stop

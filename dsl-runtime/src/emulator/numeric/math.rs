@@ -6,8 +6,7 @@
 #[inline(always)]
 pub(crate) fn exp2_fast(x: f32) -> f32 {
     // Beyond these the result is 0 or infinity anyway; inside, both scales below are normal.
-    let clamped = if x < -152.0 { -152.0 } else { x };
-    let clamped = if clamped > 129.0 { 129.0 } else { clamped };
+    let clamped = choose_f32(x < -152.0, -152.0, choose_f32(x > 129.0, 129.0, x));
     // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
     let shifted = clamped + 12_582_912.0;
     let integer = (shifted.to_bits() as i32).wrapping_sub(0x4b40_0000);
@@ -17,7 +16,7 @@ pub(crate) fn exp2_fast(x: f32) -> f32 {
     p = p * fraction + 1.333_355_8e-3;
     p = p * fraction + 9.618_129e-3;
     p = p * fraction + 5.550_411e-2;
-    p = p * fraction + 2.402_265_1e-1;
+    p = p * fraction + 2.402_265e-1;
     p = p * fraction + 6.931_472e-1;
     p = p * fraction + 1.0;
     // Two scales: one alone does not reach subnormal results.
@@ -25,7 +24,7 @@ pub(crate) fn exp2_fast(x: f32) -> f32 {
     let second = integer.wrapping_sub(first);
     let scale = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
     let result = p * scale(first) * scale(second);
-    if x.is_nan() { x } else { result }
+    choose_f32(x.is_nan(), x, result)
 }
 
 /// `e^x` as `2^(x log2 e)`, as the hardware's approximate form computes it.
@@ -99,65 +98,63 @@ pub(crate) fn rcp_fast(x: f32) -> f32 {
 /// The larger operand; NaN if either is; +0 is larger than -0.
 #[inline(always)]
 pub(crate) fn maximum_f32(a: f32, b: f32) -> f32 {
-    let equal = f32::from_bits(a.to_bits() & b.to_bits());
-    let other = if a == b { equal } else { b };
-    if (a > b) | a.is_nan() { a } else { other }
+    choose_f32((a > b) | a.is_nan(), a, choose_f32(a == b, f32::from_bits(a.to_bits() & b.to_bits()), b))
 }
 
 /// The smaller operand; NaN if either is; -0 is smaller than +0.
 #[inline(always)]
 pub(crate) fn minimum_f32(a: f32, b: f32) -> f32 {
-    let equal = f32::from_bits(a.to_bits() | b.to_bits());
-    let other = if a == b { equal } else { b };
-    if (a < b) | a.is_nan() { a } else { other }
+    choose_f32((a < b) | a.is_nan(), a, choose_f32(a == b, f32::from_bits(a.to_bits() | b.to_bits()), b))
 }
 
 /// The larger operand, or the one that is not NaN.
 #[inline(always)]
 pub(crate) fn maxnum_f32(a: f32, b: f32) -> f32 {
-    let larger = maximum_f32(a, b);
-    let b_or = if b.is_nan() { a } else { larger };
-    if a.is_nan() { b } else { b_or }
+    choose_f32(a.is_nan(), b, choose_f32(b.is_nan(), a, maximum_f32(a, b)))
 }
 
 /// The smaller operand, or the one that is not NaN.
 #[inline(always)]
 pub(crate) fn minnum_f32(a: f32, b: f32) -> f32 {
-    let smaller = minimum_f32(a, b);
-    let b_or = if b.is_nan() { a } else { smaller };
-    if a.is_nan() { b } else { b_or }
+    choose_f32(a.is_nan(), b, choose_f32(b.is_nan(), a, minimum_f32(a, b)))
 }
 
-/// [`maximum_f32`] in binary64.
+/// `condition ? a : b` by bit masks: branches between float comparisons keep loops from vectorising.
+#[inline(always)]
+fn choose_f32(condition: bool, a: f32, b: f32) -> f32 {
+    let mask = u32::from(condition).wrapping_neg();
+    f32::from_bits(a.to_bits() & mask | b.to_bits() & !mask)
+}
+
+/// The larger operand; NaN if either is; +0 is larger than -0.
 #[inline(always)]
 pub(crate) fn maximum_f64(a: f64, b: f64) -> f64 {
-    let equal = f64::from_bits(a.to_bits() & b.to_bits());
-    let other = if a == b { equal } else { b };
-    if (a > b) | a.is_nan() { a } else { other }
+    choose_f64((a > b) | a.is_nan(), a, choose_f64(a == b, f64::from_bits(a.to_bits() & b.to_bits()), b))
 }
 
-/// [`minimum_f32`] in binary64.
+/// The smaller operand; NaN if either is; -0 is smaller than +0.
 #[inline(always)]
 pub(crate) fn minimum_f64(a: f64, b: f64) -> f64 {
-    let equal = f64::from_bits(a.to_bits() | b.to_bits());
-    let other = if a == b { equal } else { b };
-    if (a < b) | a.is_nan() { a } else { other }
+    choose_f64((a < b) | a.is_nan(), a, choose_f64(a == b, f64::from_bits(a.to_bits() | b.to_bits()), b))
 }
 
-/// [`maxnum_f32`] in binary64.
+/// The larger operand, or the one that is not NaN.
 #[inline(always)]
 pub(crate) fn maxnum_f64(a: f64, b: f64) -> f64 {
-    let larger = maximum_f64(a, b);
-    let b_or = if b.is_nan() { a } else { larger };
-    if a.is_nan() { b } else { b_or }
+    choose_f64(a.is_nan(), b, choose_f64(b.is_nan(), a, maximum_f64(a, b)))
 }
 
-/// [`minnum_f32`] in binary64.
+/// The smaller operand, or the one that is not NaN.
 #[inline(always)]
 pub(crate) fn minnum_f64(a: f64, b: f64) -> f64 {
-    let smaller = minimum_f64(a, b);
-    let b_or = if b.is_nan() { a } else { smaller };
-    if a.is_nan() { b } else { b_or }
+    choose_f64(a.is_nan(), b, choose_f64(b.is_nan(), a, minimum_f64(a, b)))
+}
+
+/// `condition ? a : b` by bit masks: branches between float comparisons keep loops from vectorising.
+#[inline(always)]
+fn choose_f64(condition: bool, a: f64, b: f64) -> f64 {
+    let mask = u64::from(condition).wrapping_neg();
+    f64::from_bits(a.to_bits() & mask | b.to_bits() & !mask)
 }
 
 #[cfg(test)]
