@@ -11,5 +11,7 @@ mod cli;
 mod cli_attention;
 mod cli_compile;
 mod cli_run;
+mod kernels;
 mod launch;
+mod snapshots;
 mod ui;
