@@ -204,7 +204,7 @@ fn softmax_has_no_overflow_and_gives_masked_elements_nothing() {
         let mut x = vec![0.0f32; 5 * columns];
         for (i, x) in x.iter_mut().enumerate() {
             *x = match i / columns {
-                0 => 3e38 * (i % 7) as f32 / 6.0,
+                0 => 3e38 * ((i % 7) as f32 / 6.0),
                 1 => -3e38,
                 2 if i % 3 == 0 => -inf,
                 3 => -inf,

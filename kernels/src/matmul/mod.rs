@@ -56,7 +56,8 @@ impl Vectorized {
 /// The first row and column of a block's tile of C.
 #[device]
 fn first_element(columns: I32) -> (I32, I32) {
-    let tiles_in_row = (columns + (BLOCK as i32 - 1)) / (BLOCK as i32);
+    // Rounded up; a block runs only where there is a column.
+    let tiles_in_row = (columns - 1) / (BLOCK as i32) + 1;
     (block_id(X) / tiles_in_row * (BLOCK as i32), block_id(X) % tiles_in_row * (BLOCK as i32))
 }
 
