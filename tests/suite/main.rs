@@ -13,5 +13,7 @@ mod cli_attention;
 mod cli_compile;
 mod cli_run;
 mod frontend;
+mod kernels;
 mod launch;
+mod snapshots;
 mod ui;
