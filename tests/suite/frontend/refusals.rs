@@ -18,7 +18,7 @@ fn refusal(kernel: &impl rt::Kernel, target: Target) -> String {
         for call in &found.call_chain {
             text += &format!("  called at `{}`\n", line_of(&Some(call.clone())));
         }
-        for help in &found.help {
+        if let Some(help) = &found.help {
             text += &format!("  help: {help}\n");
         }
     }
