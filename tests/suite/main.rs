@@ -15,5 +15,7 @@ mod cli_run;
 mod constructs;
 mod differential;
 mod frontend;
+mod kernels;
 mod launch;
+mod snapshots;
 mod ui;
