@@ -7,10 +7,12 @@
     reason = "helpers of tests say what they expect by panicking"
 )]
 
+mod attention;
 mod cli;
 mod cli_attention;
 mod cli_compile;
 mod cli_run;
+mod frontend;
 mod kernels;
 mod launch;
 mod snapshots;

@@ -24,7 +24,7 @@ pub use logic::{
     Compare, Condition, Enter, Equal, HostBool, HostEqual, LogicRhs, LogicToken, RtCond, and_begin, const_expr, eq, ge,
     gt, host_eq, host_ne, le, logic_end, logic_skip, lt, ne, never, no, or_begin, unit, yes,
 };
-pub use params::{Kernel, KernelParam, KernelParams, ParamBuilder, ParamValues};
+pub use params::{HostCount, Kernel, KernelParam, KernelParams, ParamBuilder, ParamValues, count};
 pub use range::{
     Bound, HostInt, HostRangeArgs, Join, Lit, LoopIndex, Range, RangeArgs, RtRange, Step, constexpr, range, range_args,
     range_constexpr, range_constexpr_args,

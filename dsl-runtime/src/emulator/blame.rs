@@ -1,5 +1,6 @@
 //! Broken rules in the user's words.
 
+use super::exec::access::AccessError;
 use super::exec::warp::{Action, Fault, FaultKind, Warp};
 use super::memory::{AccessFault, GlobalMemory};
 use super::op::{Access, Pc};
@@ -54,12 +55,7 @@ impl Scene<'_> {
         let mut report = match &fault.kind {
             FaultKind::Access { error, access, shared, action } => {
                 let shape = *self.program.access(*access);
-                let address = if *shared {
-                    self.shared_address(error.address, &shape)
-                } else {
-                    self.global_address(error.address, &shape)
-                };
-                self.access(fault.pc, error.fault, *shared, *action, &shape, address, error.address)
+                self.access(fault.pc, error, *shared, *action, &shape)
             }
             FaultKind::DivisionByZero => {
                 self.at(ReportKind::DivisionByZero, "integer division by zero".into(), fault.pc)
@@ -129,16 +125,9 @@ impl Scene<'_> {
         }
     }
 
-    fn access(
-        &self,
-        pc: Pc,
-        fault: AccessFault,
-        shared: bool,
-        action: Action,
-        shape: &Access,
-        address: Address,
-        raw: u64,
-    ) -> Report {
+    fn access(&self, pc: Pc, error: &AccessError, shared: bool, action: Action, shape: &Access) -> Report {
+        let (fault, raw) = (error.fault, error.address);
+        let address = if shared { self.shared_address(raw, shape) } else { self.global_address(raw, shape) };
         let verb = match action {
             Action::Read => "read",
             Action::Write => "write",

@@ -75,7 +75,7 @@ pub(crate) enum Op {
     /// Store to shared memory where `mask` holds.
     StoreShared { value: Reg, address: Reg, mask: MaskReg, access: u32 },
     /// `d = mask` where `index * size + access size <= bytes`: the lanes that a bounded buffer serves.
-    BufferMask { half: u8, d: MaskReg, mask: MaskReg, offset: Reg, bytes: Reg, access: u32 },
+    BufferMask { d: MaskReg, mask: MaskReg, offset: Reg, bytes: Reg, access: u32 },
     /// Read-modify-write; operands in the table of atomics.
     Atomic { table: u32 },
     /// Starts a copy; operands in the table of copies.

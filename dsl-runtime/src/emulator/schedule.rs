@@ -22,7 +22,6 @@ pub(crate) struct Position {
     pub(crate) status: Status,
     /// The operation it stands at; the end for a warp that is done.
     pub(crate) pc: Pc,
-    pub(crate) mask: u64,
 }
 
 /// State of a named barrier.
@@ -62,7 +61,7 @@ pub(crate) fn run_block(
     warps: &mut [Warp],
     memory: &BlockMemory<'_>,
     random: &mut SplitMix,
-) -> Result<(), BlockFailure> {
+) -> Result<(), Box<BlockFailure>> {
     let mut status = vec![Status::Ready; warps.len()];
     let mut ready: Vec<usize> = (0..warps.len()).collect();
     let mut barriers = [NamedBarrier::default(); 16];
@@ -87,7 +86,7 @@ pub(crate) fn run_block(
                 release(&mut barriers, id, &mut status, &mut ready);
                 Status::Ready
             }
-            Stop::Fault(fault) => return Err(BlockFailure::Fault { warp: index as u32, fault }),
+            Stop::Fault(fault) => return Err(Box::new(BlockFailure::Fault { warp: index as u32, fault })),
         };
         if let Some(slot) = status.get_mut(index) {
             *slot = next;
@@ -113,10 +112,10 @@ pub(crate) fn run_block(
         .map(|(&status, warp)| {
             // A waiting warp's counter is past its barrier.
             let pc = if status == Status::Done { warp.pc } else { warp.pc.saturating_sub(1) };
-            Position { status, pc, mask: warp.mask }
+            Position { status, pc }
         })
         .collect();
-    Err(BlockFailure::Stuck { positions, barriers })
+    Err(Box::new(BlockFailure::Stuck { positions, barriers }))
 }
 
 /// Counts a warp in at a named barrier.
@@ -126,14 +125,14 @@ fn named(
     program: &Program,
     id: u32,
     threads: u32,
-) -> Result<(), BlockFailure> {
+) -> Result<(), Box<BlockFailure>> {
     let Some(barrier) = barriers.get_mut(id as usize) else { return Ok(()) };
     // PTX ISA, barrier: a warp counts as all of its threads.
     let arriving = program.target.warp_size();
     let differs = barrier.arrived > 0 && barrier.expected != threads;
     if differs || barrier.arrived + arriving > threads {
         let pc = warp.pc.saturating_sub(1);
-        return Err(BlockFailure::NamedMismatch { warp: warp.index, pc, id, threads, barrier: *barrier });
+        return Err(Box::new(BlockFailure::NamedMismatch { warp: warp.index, pc, id, threads, barrier: *barrier }));
     }
     barrier.expected = threads;
     barrier.arrived += arriving;

@@ -73,7 +73,8 @@ pub fn fmha_fwd_mfma<T: MmaElement>(
     let half = lane / 32;
     let row_exists = row < seqlen_q;
 
-    let keys = kv_len.at(batch).load();
+    // A length that is no length must not lead out of K.
+    let keys = kv_len.at(batch).load().max(0).min(seqlen_kv);
     let limit = if const_expr(geometry.causal) { keys.min(causal_limit(row, seqlen_q, seqlen_kv)) } else { keys };
     let visible = if const_expr(geometry.causal) {
         keys.min(causal_limit(first_row + (BLOCK_M as i32 - 1), seqlen_q, seqlen_kv))

@@ -81,7 +81,8 @@ impl Decoder {
     /// An error at an operation.
     pub(crate) fn fail(&self, op: &OperationRef<'_, '_>, message: impl Into<String>) -> Error {
         let (location, chain) = source_location(op.location());
-        let mut diagnostic = Diagnostic::error(message).at(location).note(format!("the operation is `{}`", op_name(op)));
+        let mut diagnostic =
+            Diagnostic::error(message).at(location).note(format!("the operation is `{}`", op_name(op)));
         diagnostic.call_chain = chain;
         diagnostic.into()
     }

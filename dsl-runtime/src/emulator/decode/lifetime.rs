@@ -209,8 +209,10 @@ impl Scan {
 /// Whether an operation gives its operand, or a part of it, a new name and nothing else. The decoder
 /// emits no code for these.
 pub(crate) fn is_renaming(op: &OperationRef<'_, '_>, name: &str) -> bool {
-    let candidate =
-        matches!(name, "arith.bitcast" | "vector.bitcast" | "arith.index_cast" | "arith.index_castui" | "vector.extract");
+    let candidate = matches!(
+        name,
+        "arith.bitcast" | "vector.bitcast" | "arith.index_cast" | "arith.index_castui" | "vector.extract"
+    );
     // Asking for an operand that is not there is slow: the error holds the operation's text.
     if !candidate || op.operand_count() != 1 || op.result_count() != 1 {
         return false;

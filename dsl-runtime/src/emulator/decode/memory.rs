@@ -62,7 +62,8 @@ impl Decoder {
         let index = match (op.operand_count(), attributes::i32_array(op, "rawConstantIndices").as_slice()) {
             (2, [i32::MIN]) => self.operand(op, 1)?,
             (1, [constant]) => {
-                let base = if wide { self.constant64(i64::from(*constant) as u64) } else { self.constant32(*constant as u32) };
+                let base =
+                    if wide { self.constant64(i64::from(*constant) as u64) } else { self.constant32(*constant as u32) };
                 let ty = ValueType::scalar(if wide { Elem::I64 } else { Elem::I32 });
                 Place { ty, base, stride: ty.slots() }
             }
@@ -210,7 +211,7 @@ impl Decoder {
                 }
                 self.program.accesses.push(shape);
                 let (offset, bytes) = (offset.half(half), bytes.half(half));
-                self.emit(Op::BufferMask { half: half as u8, d: inside, mask, offset, bytes, access: test });
+                self.emit(Op::BufferMask { d: inside, mask, offset, bytes, access: test });
                 let mut at = address;
                 if pieces > 1 {
                     if let Some(shape) = self.program.accesses.get_mut(access as usize) {
@@ -240,8 +241,11 @@ impl Decoder {
 
     fn atomic(&mut self, op: &OperationRef<'_, '_>, is_cas: bool) -> Result<(), Error> {
         let address = self.operand(op, 0)?;
-        let (expected, value) =
-            if is_cas { (self.operand(op, 1)?, self.operand(op, 2)?) } else { (self.operand(op, 1)?, self.operand(op, 1)?) };
+        let (expected, value) = if is_cas {
+            (self.operand(op, 1)?, self.operand(op, 2)?)
+        } else {
+            (self.operand(op, 1)?, self.operand(op, 1)?)
+        };
         let ty = match value.ty.elem {
             Elem::F16 => AtomicType::F16,
             Elem::Bf16 => AtomicType::Bf16,
@@ -347,7 +351,14 @@ impl Decoder {
             return Err(self.unknown(op));
         }
         // Registers that a shape lacks repeat the first, unread.
-        let mut mma = MmaOp { ty, k: attributes::unsigned(op, "k").unwrap_or(0) as u8, a: [0; 4], b: [0; 2], c: [0; 4], d: [0; 4] };
+        let mut mma = MmaOp {
+            ty,
+            k: attributes::unsigned(op, "k").unwrap_or(0) as u8,
+            a: [0; 4],
+            b: [0; 2],
+            c: [0; 4],
+            d: [0; 4],
+        };
         for (i, a) in mma.a.iter_mut().enumerate() {
             *a = self.operand(op, if i < count_a { i } else { 0 })?.base;
         }

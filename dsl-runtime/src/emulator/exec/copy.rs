@@ -42,8 +42,7 @@ impl CopyQueue {
     /// Checks both sides and queues the copy.
     pub(crate) fn start(
         &mut self,
-        global: &GlobalMemory<'_>,
-        shared: &SharedMemory,
+        (global, shared): (&GlobalMemory<'_>, &SharedMemory),
         regs: &Registers<'_>,
         op: &CopyOp,
         (to, from): (&Access, &Access),

@@ -147,11 +147,11 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             }
             Op::Select32 { half, d, mask, a, b } => {
                 let bits = half_of(regs.mask(mask), half);
-                regs.blend::<u32>(d, a, b, bits);
+                regs.blend32(d, a, b, bits);
             }
             Op::Select64 { half, d, mask, a, b } => {
                 let bits = half_of(regs.mask(mask), half);
-                regs.blend::<u64>(d, a, b, bits);
+                regs.blend64(d, a, b, bits);
             }
             Op::F16LowToF32 { d, a } => widen_f16::<I, 0>(&mut regs, d, a),
             Op::F16HighToF32 { d, a } => widen_f16::<I, 16>(&mut regs, d, a),
@@ -187,14 +187,14 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                         let lanes = regs.read::<u32>(a + i);
                         regs.write(d + i, lanes);
                     } else {
-                        regs.blend::<u32>(d + i, a + i, d + i, bits);
+                        regs.blend32(d + i, a + i, d + i, bits);
                     }
                 }
             }
             Op::MoveMasked64 { half, d, a, count } => {
                 let bits = half_of(mask, half);
                 for i in 0..count {
-                    regs.blend::<u64>(d + 2 * i, a + 2 * i, d + 2 * i, bits);
+                    regs.blend64(d + 2 * i, a + 2 * i, d + 2 * i, bits);
                 }
             }
             Op::MaskMove { d, a } => regs.set_mask(d, regs.mask(a)),
@@ -228,7 +228,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 let result = access::store(block.shared, &mut regs, value, address, active, program.access(access));
                 checked!(result, access, true, Action::Write);
             }
-            Op::BufferMask { half: _, d, mask: where_, offset, bytes, access } => {
+            Op::BufferMask { d, mask: where_, offset, bytes, access } => {
                 access::buffer_mask(&mut regs, d, where_, offset, bytes, program.access(access));
             }
             Op::Atomic { table } => {
@@ -240,7 +240,8 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::CopyAsync { table } => {
                 let op = program.copy(table);
                 let shapes = (program.access(op.to), program.access(op.from));
-                let started = warp.copies.start(&block.global, block.shared, &regs, op, shapes, mask as u32, pc as u32);
+                let started =
+                    warp.copies.start((&block.global, block.shared), &regs, op, shapes, mask as u32, pc as u32);
                 match started {
                     Ok(()) => {}
                     Err(CopyError::Source(error)) => checked!(Err::<(), _>(error), op.from, false, Action::Read),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{AccessFault, BitShadow, Bytes, Memory, Region, UNWRITTEN};
+use crate::emulator::lanes::LANES;
 use crate::emulator::op::Access;
 
 /// Bytes of the emulated device's global memory. Clones share the bytes.
@@ -188,6 +189,15 @@ impl<'a> Memory for GlobalMemory<'a> {
     type Region = GlobalView<'a>;
 
     #[inline(always)]
+    fn contiguous(lanes: &[u64; LANES], step: u32) -> bool {
+        let mut differs = 0;
+        for (i, lane) in lanes.iter().enumerate() {
+            differs |= lane ^ lanes[0].wrapping_add(i as u64 * u64::from(step));
+        }
+        differs == 0
+    }
+
+    #[inline(always)]
     fn region(&self, address: u64) -> (&GlobalView<'a>, u64) {
         let allocation = (address >> OFFSET_BITS) as usize;
         let offset = address & ((1 << OFFSET_BITS) - 1);
@@ -324,7 +334,7 @@ mod tests {
     #[test]
     fn host_access_round_trips_and_tracks_written_bytes() {
         let buffer = Buffer::uninit(11);
-        assert_eq!(buffer.unwritten(), [0..11]);
+        assert_eq!(buffer.unwritten(), vec![0..11; 1]);
         buffer.write(1, &[1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(buffer.unwritten(), [0..1, 9..11]);
         assert_eq!(buffer.read(), [255, 1, 2, 3, 4, 5, 6, 7, 8, 255, 255]);

@@ -9,7 +9,7 @@ pub(crate) use buffer::{GlobalMemory, GlobalView, LockedBuffers};
 use shadow::BitShadow;
 pub(crate) use shared::SharedMemory;
 
-use super::lanes::Lane;
+use super::lanes::{LANES, Lane};
 use super::op::Access;
 
 /// The rule that one access broke; the caller knows lane, address and source.
@@ -64,6 +64,9 @@ pub(crate) trait Memory {
     type Address: Lane + Into<u64>;
     /// Its allocations.
     type Region: Region;
+
+    /// Whether lane i's address is that of lane 0 plus `i * step`.
+    fn contiguous(lanes: &[Self::Address; LANES], step: u32) -> bool;
 
     /// The allocation that an address lies in, and the offset there.
     fn region(&self, address: Self::Address) -> (&Self::Region, u64);

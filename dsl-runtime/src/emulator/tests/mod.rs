@@ -1,5 +1,7 @@
 //! Tests on small kernels in the traced form.
 
+#![allow(clippy::type_complexity, reason = "tables of operations and their models")]
+
 mod control;
 mod elementwise;
 mod kernels;
@@ -173,7 +175,18 @@ impl Random {
 
     /// Bits that often hit the edges of numeric formats.
     pub(crate) fn edgy(&mut self, bits: u32) -> u64 {
-        let edges = [0, 1, u64::MAX, 1 << (bits - 1), (1 << (bits - 1)) - 1, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x3f80_0000, 0x8000_0000];
+        let edges = [
+            0,
+            1,
+            u64::MAX,
+            1 << (bits - 1),
+            (1 << (bits - 1)) - 1,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0x3f80_0000,
+            0x8000_0000,
+        ];
         let value = match self.next() % 4 {
             0 => edges[self.next() as usize % edges.len()],
             1 => self.next() % 64,
@@ -204,13 +217,19 @@ pub(crate) fn element(buffer: &str, ty: &str) -> String {
 /// `%NAME_v` loaded from `%NAME[tid]`.
 pub(crate) fn load(buffer: &str, ty: &str) -> String {
     let align = align(ty);
-    format!("{}%{buffer}_v = \"lw.load\"(%{buffer}_p) {{align = {align} : i64}} : (!llvm.ptr<1>) -> {ty}\n", element(buffer, ty))
+    format!(
+        "{}%{buffer}_v = \"lw.load\"(%{buffer}_p) {{align = {align} : i64}} : (!llvm.ptr<1>) -> {ty}\n",
+        element(buffer, ty)
+    )
 }
 
 /// `%value` stored to `%NAME[tid]`.
 pub(crate) fn store(value: &str, buffer: &str, ty: &str) -> String {
     let align = align(ty);
-    format!("{}\"lw.store\"(%{value}, %{buffer}_p) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>) -> ()\n", element(buffer, ty))
+    format!(
+        "{}\"lw.store\"(%{value}, %{buffer}_p) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>) -> ()\n",
+        element(buffer, ty)
+    )
 }
 
 fn align(ty: &str) -> u32 {

@@ -1,0 +1,189 @@
+//! Mistakes that are found when a kernel is traced: the text, and the line that it points at.
+
+use lacewing::prelude::*;
+use lacewing::{core, rt};
+
+use super::line_of;
+
+/// Everything that is said of a kernel, with the lines that are blamed.
+fn refusal(kernel: &impl rt::Kernel, target: Target) -> String {
+    let Err(error) = core::trace_kernel(kernel, target) else { panic!("`{}` is not refused", kernel.name()) };
+    let mut text = String::new();
+    for found in &error.diagnostics {
+        text += &format!("{}\n  at `{}`", found.message, line_of(&found.location));
+        if !found.label.is_empty() {
+            text += &format!(": {}", found.label);
+        }
+        text.push('\n');
+        for call in &found.call_chain {
+            text += &format!("  called at `{}`\n", line_of(&Some(call.clone())));
+        }
+        for help in &found.help {
+            text += &format!("  help: {help}\n");
+        }
+    }
+    text
+}
+
+#[derive(Clone, Copy, Shared)]
+struct Tile {
+    rows: SharedTile<F32, 8, 8>,
+}
+
+#[kernel(block = [32, 1, 1])]
+fn beyond_shared_memory(y: TensorMut<F32, 1>) {
+    let array = shared_array::<F32>(64);
+    let tile = shared::<Tile>();
+    y.at(0).store(array.at(100).load() + array.at(-1).load());
+    tile.rows.at((thread_id(X), 8)).store(array.at(63).load());
+}
+
+#[device]
+fn last(array: SharedSlice<F32>) -> F32 {
+    array.at(array.len()).load()
+}
+
+#[kernel(block = [32, 1, 1])]
+fn beyond_shared_memory_in_a_helper(y: TensorMut<F32, 1>) {
+    let array = shared_array::<F32>(64);
+    y.at(0).store(last(array));
+}
+
+// F8
+#[test]
+fn a_constant_index_beyond_shared_memory() {
+    insta::assert_snapshot!(refusal(&beyond_shared_memory::new(), Target::SM_80), @"");
+    insta::assert_snapshot!(refusal(&beyond_shared_memory_in_a_helper::new(), Target::SM_80), @"");
+}
+
+#[kernel(block = [block, 1, 1])]
+fn shared_and_block(#[comptime] block: usize, #[comptime] kilobytes: usize, y: TensorMut<F32, 1>) {
+    let memory = shared_array::<F32>(kilobytes * 256);
+    memory.at(thread_id(X)).store(F32::from(1.0));
+    y.at(thread_id(X)).store(memory.at(thread_id(X)).load());
+}
+
+#[kernel(block = [8, 8, 128])]
+fn deep_block(y: TensorMut<F32, 1>) {
+    y.at(thread_id(X)).store(F32::from(1.0));
+}
+
+// F8
+#[test]
+fn more_than_the_chip_has() {
+    let all = |kernel: &shared_and_block| {
+        Target::ALL.map(|target| refusal(kernel, target).lines().next().unwrap_or_default().to_owned()).join("\n")
+    };
+    insta::assert_snapshot!(refusal(&shared_and_block::new(32, 400), Target::SM_80), @"");
+    insta::assert_snapshot!(all(&shared_and_block::new(32, 400)), @"");
+    insta::assert_snapshot!(refusal(&shared_and_block::new(4096, 1), Target::SM_80), @"");
+    insta::assert_snapshot!(all(&shared_and_block::new(4096, 1)), @"");
+    insta::assert_snapshot!(refusal(&shared_and_block::new(0, 1), Target::SM_80), @"");
+    insta::assert_snapshot!(refusal(&deep_block::new(), Target::SM_80), @"");
+}
+
+#[kernel(block = [64, 1, 1])]
+fn matrix_core(y: TensorMut<F32, 1>) {
+    let ones = Vector::<F16, 4>::splat(F16::from(1.0));
+    let sums = mfma_16x16x16(ones, ones, [F32::from(0.0); 4]);
+    y.at(thread_id(X)).store(sums[0]);
+}
+
+#[kernel(block = [64, 1, 1])]
+fn asynchronous_copy(x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
+    let memory = shared_array::<F32>(64);
+    cp_async::<4>(memory.at(thread_id(X)), x.at(thread_id(X)), Bool::from(true));
+    cp_async_wait(0);
+    y.at(thread_id(X)).store(memory.at(thread_id(X)).load());
+}
+
+// F8: also before an emulator runs it.
+#[test]
+fn an_instruction_that_the_chip_lacks() {
+    insta::assert_snapshot!(refusal(&matrix_core::new(), Target::SM_80), @"");
+    insta::assert_snapshot!(refusal(&asynchronous_copy::new(), Target::GFX942), @"");
+    let dev = Device::emulator(Target::SM_80).unwrap();
+    let mut y = dev.tensor_zeros::<f32, 1>([64]).unwrap();
+    let outcome = matrix_core::new().grid([1, 1, 1]).launch(&dev, (&mut y,));
+    assert!(matches!(outcome, Err(lacewing::Error::Kernel(_))), "{outcome:?}");
+}
+
+#[kernel(block = [32, 1, 1], max_regs = 64, min_blocks = 2)]
+fn wishes_for_nvidia(y: TensorMut<F32, 1>) {
+    y.at(0).store(F32::from(1.0));
+}
+
+#[kernel(block = [32, 1, 1], waves_per_eu = 2, cluster = [2, 1, 1])]
+fn wishes_for_others(y: TensorMut<F32, 1>) {
+    y.at(0).store(F32::from(1.0));
+}
+
+// F23
+#[test]
+fn a_wish_that_the_chip_cannot_honour() {
+    insta::assert_snapshot!(refusal(&wishes_for_nvidia::new(), Target::GFX942), @"");
+    insta::assert_snapshot!(refusal(&wishes_for_others::new(), Target::SM_80), @"");
+}
+
+#[kernel(block = [32, 1, 1])]
+fn steps(#[comptime] step: i32, x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    for i in range(0, x.extent(0), step) {
+        y.at(i).store(x.at(i).load());
+    }
+    for i in range_constexpr(5, 9, step) {
+        y.at(i).store(x.at(i).load());
+    }
+}
+
+// F15, D15
+#[test]
+fn a_step_that_is_not_positive() {
+    insta::assert_snapshot!(refusal(&steps::new(0), Target::SM_80), @"");
+    insta::assert_snapshot!(refusal(&steps::new(-2), Target::SM_80), @"");
+}
+
+#[kernel(block = [32, 1, 1])]
+fn host_state(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let mut log = Vec::new();
+    let mut last = None;
+    for i in range(0, x.extent(0)) {
+        log.push(x.at(i).load());
+        if log[0] > 3 {
+            last.replace(log[0]);
+        }
+    }
+    y.at(0).store(log.len() as i32 + last.unwrap_or(I32::from(0)));
+}
+
+#[kernel(block = [32, 1, 1])]
+fn kept_in_a_cell(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let kept = std::cell::Cell::new(x.at(0).load());
+    for i in range(0, x.extent(0)) {
+        kept.set(x.at(i).load());
+    }
+    y.at(0).store(kept.get());
+}
+
+#[kernel(block = [32, 1, 1])]
+fn divided_by_nothing(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    y.at(0).store(x.at(0).load() / 0);
+    y.at(1).store(x.at(0).load() % (3 - 3));
+}
+
+#[kernel(block = [32, 1, 1])]
+fn never_ends(y: TensorMut<I32, 1>) {
+    let mut count = I32::from(0);
+    loop {
+        count += 1;
+        y.at(0).store(count);
+    }
+}
+
+// F5, F21: host state under run-time control flow, and what could not run.
+#[test]
+fn what_would_be_lost_or_never_end() {
+    insta::assert_snapshot!(refusal(&host_state::new(), Target::SM_80), @"");
+    insta::assert_snapshot!(refusal(&kept_in_a_cell::new(), Target::SM_80), @"");
+    insta::assert_snapshot!(refusal(&divided_by_nothing::new(), Target::SM_80), @"");
+    insta::assert_snapshot!(refusal(&never_ends::new(), Target::SM_80), @"");
+}
