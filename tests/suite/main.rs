@@ -12,6 +12,7 @@ mod cli;
 mod cli_attention;
 mod cli_compile;
 mod cli_run;
+mod differential;
 mod frontend;
 mod kernels;
 mod launch;
