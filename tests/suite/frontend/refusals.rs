@@ -290,3 +290,30 @@ fn what_would_be_lost_or_never_end() {
       help: add a `break` under a run-time condition, or count with `range`
     ");
 }
+
+#[kernel(block = [32, 1, 1])]
+fn hint_on_a_loop_with_an_exit(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    for i in range(0, x.extent(0)).unroll(4) {
+        if x.at(i).load() == 3 {
+            break;
+        }
+        y.at(i).store(x.at(i).load());
+    }
+}
+
+// F23
+#[test]
+fn a_hint_that_would_be_lost() {
+    insta::assert_snapshot!(refusal(&hint_on_a_loop_with_an_exit::new(), Target::SM_80), @"");
+}
+
+#[kernel(block = [32, 1, 1])]
+fn static_assertion(#[comptime] tile: usize, y: TensorMut<I32, 1>) {
+    static_assert!(tile % 16 == 0 && tile != 0);
+    y.at(0).store(I32::from(tile as i32));
+}
+
+#[test]
+fn a_static_assertion_says_what_was_written() {
+    insta::assert_snapshot!(refusal(&static_assertion::new(24), Target::SM_80), @"");
+}

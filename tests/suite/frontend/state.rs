@@ -303,3 +303,65 @@ fn state_changes_through_references_kept_across_a_loop() {
     let expected: Vec<i32> = x.iter().map(|n| state_behind_references_on_host(*n)).collect();
     assert_eq!(y, expected);
 }
+
+#[device]
+fn count(counter: &mut I32, limit: I32) {
+    if *counter < limit {
+        *counter += 1;
+    }
+}
+
+/// Passes its own reference on, inside of run-time control flow.
+#[device]
+fn count_often(counter: &mut I32, times: I32, log: &mut I32) {
+    for k in range(times) {
+        count(counter, I32::from(5));
+        if k > 2 {
+            count(log, k);
+            (count)((counter), k);
+        }
+        *log += *counter;
+    }
+}
+
+#[kernel(block = [32, 1, 1])]
+fn references_passed_on(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let i = thread_id(X);
+    let n = x.at(i).load();
+    let mut counter = n - 3;
+    let mut log = I32::from(0);
+    let reference = &mut log;
+    if n > 1 {
+        count_often(&mut counter, n, reference);
+        count(reference, n);
+    }
+    y.at(i).store(counter + 100 * log);
+}
+
+fn references_passed_on_on_host(n: i32) -> i32 {
+    fn count(counter: &mut i32, limit: i32) {
+        *counter += i32::from(*counter < limit);
+    }
+    let (mut counter, mut log) = (n - 3, 0);
+    if n > 1 {
+        for k in 0..n {
+            count(&mut counter, 5);
+            if k > 2 {
+                count(&mut log, k);
+                count(&mut counter, k);
+            }
+            log += counter;
+        }
+        count(&mut log, n);
+    }
+    counter + 100 * log
+}
+
+// F14: found by the random programs.
+#[test]
+fn a_reference_passed_to_a_helper_is_carried() {
+    let x: Vec<i32> = (0..32).map(|i| i % 9 - 1).collect();
+    let y = run(&references_passed_on::new(), 1, &x, &[0; 32]);
+    let expected: Vec<i32> = x.iter().map(|n| references_passed_on_on_host(*n)).collect();
+    assert_eq!(y, expected);
+}
