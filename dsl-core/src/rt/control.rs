@@ -240,11 +240,14 @@ impl Bounds {
             return;
         };
         if step <= 0 {
-            let what = if step == 0 { "the step of this loop is zero" } else { "the step of this loop is negative" };
+            let (what, why) = match step {
+                0 => ("the step of this loop is zero", "this loop cannot end"),
+                _ => ("the step of this loop is negative", "run-time loops count up"),
+            };
             trace::error(
                 loc,
                 Diagnostic::error(what)
-                    .label("this loop cannot end")
+                    .label(why)
                     .help("steps are positive, as in Rust's `step_by`; to count down, compute `hi - 1 - i`"),
             );
         }

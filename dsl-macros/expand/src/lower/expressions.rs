@@ -12,6 +12,7 @@ use super::{Lower, Position};
 use crate::analysis::effects::{How, place_root};
 use crate::analysis::jumps::{Frame, Jump, JumpKind, JumpSyntax, Target, assigned_names, label_name, resolve};
 use crate::analysis::marks::{is_compile_time_condition, is_compile_time_iterator, last_segment};
+use crate::analysis::scopes::Access;
 use crate::generated::{block, flag, value_of};
 
 impl Lower<'_> {
@@ -116,6 +117,7 @@ impl Lower<'_> {
             }
             Expr::MethodCall(call) => {
                 self.changed_at_root(&call.receiver, How::Maybe);
+                call.args.iter().for_each(|argument| self.passed(argument));
                 visit_mut::visit_expr_method_call_mut(self, call);
             }
             Expr::Call(call) => {
@@ -157,6 +159,16 @@ impl Lower<'_> {
         }
     }
 
+    /// An argument that is a `&mut` reference: the callee may change what it refers to.
+    fn passed(&mut self, argument: &Expr) {
+        if let Some((ident, true)) = place_root(argument)
+            && self.scopes.find(&ident.to_string()).is_some_and(|binding| binding.access == Access::Reference)
+        {
+            let ident = ident.clone();
+            self.record(&ident, How::Maybe);
+        }
+    }
+
     /// The left side of an assignment: each leaf of a pattern is a place.
     pub(super) fn assigned(&mut self, place: &mut Expr) {
         match place {
@@ -189,6 +201,7 @@ impl Lower<'_> {
             let ident = ident.clone();
             self.record(&ident, How::Call);
         }
+        call.args.iter().for_each(|argument| self.passed(argument));
         visit_mut::visit_expr_call_mut(self, call);
         let single = matches!(&*call.func, Expr::Path(path) if path.path.get_ident().is_some());
         let callee = name.unwrap_or_default();
