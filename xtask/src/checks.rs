@@ -19,6 +19,7 @@ const LONG_FILES: &[(&str, &str)] =
 const UNSAFE_PLACES: &[(&str, &str)] = &[
     ("dsl-core/src/mlir/", "the one module over MLIR's C API"),
     ("dsl-runtime/src/emulator/", "lane code: instruction sets chosen at run time"),
+    ("dsl-runtime/src/cuda/driver.rs", "the one file over the CUDA driver's C API"),
 ];
 
 /// Dependencies that must never be, by package, with the invariant that each would break.
