@@ -14,6 +14,7 @@ mod cli_compile;
 mod cli_run;
 mod constructs;
 mod differential;
+mod cuda;
 mod frontend;
 mod kernels;
 mod launch;

@@ -35,7 +35,7 @@ const BLOCK_K: usize = 32;
 const CHUNK: usize = 8;
 
 /// Which matrices a product is compiled to read 16 bytes at a time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vectorized {
     /// Whether A can be read 16 bytes at a time: rows are contiguous, aligned and a multiple of 16 bytes.
     pub a: bool,

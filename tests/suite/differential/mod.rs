@@ -16,7 +16,7 @@ const WEIGHTS: [i32; 3] = [1, 5, 9];
 
 /// The corpus in the kernel language.
 mod kernels {
-    #![allow(warnings, reason = "the programs are random: they hold code that is never reached or used")]
+    #![allow(warnings, clippy::all, reason = "the programs are random: they hold code that is never reached or used")]
 
     use lacewing::prelude::*;
 
@@ -47,7 +47,7 @@ mod kernels {
 
 /// The corpus as plain Rust, on integers that wrap.
 mod host {
-    #![allow(warnings, reason = "the programs are random: they hold code that is never reached or used")]
+    #![allow(warnings, clippy::all, reason = "the programs are random: they hold code that is never reached or used")]
 
     use super::WEIGHTS;
     use super::wrapping::{I32, range};
