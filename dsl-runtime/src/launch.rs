@@ -6,11 +6,13 @@ use half::{bf16, f16};
 use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
 use lacewing_core::{KernelMeta, Target, Traced, rt, trace_kernel};
 
-use crate::cache;
-use crate::device::Device;
+use crate::cache::{self, Code};
+use crate::cuda::Value;
+use crate::device::{Backend, Device};
 use crate::element::ElementOf;
-use crate::emulator::{ArgValue, Buffer, LaunchStats};
+use crate::emulator::{ArgValue, LaunchStats};
 use crate::error::Error;
+use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
 
 /// What every kernel can do on the host.
@@ -52,16 +54,17 @@ pub struct Launch<K> {
 }
 
 impl<K: rt::Kernel> Launch<K> {
-    /// Checks the arguments against the kernel and runs it. A grid without blocks does nothing.
+    /// Checks the arguments against the kernel and runs it. A grid without blocks does nothing. On a GPU the kernel
+    /// is put on the device's stream, and the host goes on.
     ///
     /// # Errors
     /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block,
     /// shared memory or arguments break a rule of the device, [`Error::Report`] when a check of the
-    /// emulator ends the run.
+    /// emulator ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
     pub fn launch<A: Args<K::Params>>(&self, device: &Device, args: A) -> Result<LaunchStats, Error> {
         let mut arguments = Arguments::default();
         args.pass(&mut arguments);
-        let compiled = cache::compiled(&self.kernel, device.target())?;
+        let compiled = cache::compiled(&self.kernel, device)?;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         let grid = check_grid(self.grid).map_err(refuse)?;
         check_block(&compiled.meta, device.target()).map_err(refuse)?;
@@ -69,7 +72,13 @@ impl<K: rt::Kernel> Launch<K> {
         if grid.contains(&0) {
             return Ok(LaunchStats::default());
         }
-        device.run(&compiled.program, grid, arguments.flatten())
+        match (&compiled.code, device.backend()) {
+            (Code::Emulated(program), _) => device.emulate(program, grid, arguments.for_emulator()),
+            (Code::Cuda(kernel), Backend::Cuda(gpu)) => device.submit(gpu, kernel, grid, &arguments.for_gpu()),
+            (Code::Cuda(_), Backend::Emulator) => {
+                Err(refuse("it was compiled for another device (a fault in Lacewing)".to_owned()))
+            }
+        }
     }
 }
 
@@ -126,7 +135,7 @@ enum Argument {
 
 struct TensorArgument {
     device: Device,
-    buffer: Buffer,
+    storage: Storage,
     offset: usize,
     extents: Vec<usize>,
     strides: Vec<i64>,
@@ -138,7 +147,7 @@ impl Arguments {
     fn tensor<T: crate::element::Element, const R: usize>(&mut self, tensor: &DevTensor<T, R>, mutable: bool) {
         self.list.push(Argument::Tensor(TensorArgument {
             device: tensor.device.clone(),
-            buffer: tensor.buffer.clone(),
+            storage: tensor.storage.clone(),
             offset: tensor.offset,
             extents: tensor.extents.to_vec(),
             strides: tensor.strides.to_vec(),
@@ -189,16 +198,39 @@ impl Arguments {
     }
 
     /// Pointer, extents and strides of each tensor in a row, as the traced function takes them.
-    fn flatten(self) -> Vec<ArgValue> {
+    fn for_emulator(self) -> Vec<ArgValue> {
         let mut flat = Vec::new();
         for argument in self.list {
             match argument {
                 Argument::Scalar(value) => flat.push(value),
                 Argument::Tensor(tensor) => {
-                    let byte_offset = tensor.offset as u64 * tensor.element_bytes as u64;
-                    flat.push(ArgValue::Buffer { buffer: tensor.buffer.clone(), byte_offset });
+                    // That the tensor lies on the device of the launch has been checked.
+                    if let Storage::Emulated(buffer) = &tensor.storage {
+                        let byte_offset = tensor.byte_offset() as u64;
+                        flat.push(ArgValue::Buffer { buffer: buffer.clone(), byte_offset });
+                    }
                     flat.extend(tensor.extents.iter().map(|extent| ArgValue::from(*extent as i32)));
                     flat.extend(tensor.canonical_strides().map(ArgValue::from));
+                }
+            }
+        }
+        flat
+    }
+
+    /// The same for a GPU.
+    fn for_gpu(&self) -> Vec<Value<'_>> {
+        let mut flat = Vec::new();
+        for argument in &self.list {
+            match argument {
+                Argument::Scalar(ArgValue::Scalar { bits, .. }) => flat.push(Value::Bits(*bits)),
+                Argument::Scalar(ArgValue::Buffer { .. }) => {}
+                Argument::Tensor(tensor) => {
+                    if let Storage::Cuda(memory) = &tensor.storage {
+                        let (byte_offset, writable) = (tensor.byte_offset(), tensor.mutable);
+                        flat.push(Value::Pointer { memory, byte_offset, writable });
+                    }
+                    flat.extend(tensor.extents.iter().map(|extent| Value::Bits(*extent as u64)));
+                    flat.extend(tensor.canonical_strides().map(|stride| Value::Bits(stride as u64)));
                 }
             }
         }
@@ -207,6 +239,11 @@ impl Arguments {
 }
 
 impl TensorArgument {
+    /// Where its first element is.
+    fn byte_offset(&self) -> usize {
+        self.offset * self.element_bytes
+    }
+
     /// The strides, with 0 for dimensions of at most one element: no index but 0 is valid there, and
     /// an odd stride that is never used must not decide about alignment. A last dimension of one
     /// element has stride 1, as any contiguous one.
@@ -246,7 +283,7 @@ impl TensorArgument {
 
     /// Whether the byte ranges of two tensors meet.
     fn overlaps(&self, other: &TensorArgument) -> bool {
-        if !self.buffer.same(&other.buffer) {
+        if !self.storage.same(&other.storage) {
             return false;
         }
         match (self.byte_span(), other.byte_span()) {
@@ -363,12 +400,13 @@ tuples! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emulator::Buffer;
 
     fn argument(extents: &[usize], strides: &[i64], offset: usize, mutable: bool) -> TensorArgument {
         let device = Device::emulator(Target::SM_80).unwrap();
         TensorArgument {
             device,
-            buffer: Buffer::zeroed(4096),
+            storage: Storage::Emulated(Buffer::zeroed(4096)),
             offset,
             extents: extents.to_vec(),
             strides: strides.to_vec(),
@@ -400,7 +438,7 @@ mod tests {
     fn byte_ranges_in_one_buffer_meet_or_not() {
         let whole = argument(&[8], &[1], 0, true);
         let share = |offset, extent, stride| TensorArgument {
-            buffer: whole.buffer.clone(),
+            storage: whole.storage.clone(),
             ..argument(&[extent], &[stride], offset, false)
         };
         assert!(whole.overlaps(&share(7, 1, 1)));

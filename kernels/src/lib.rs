@@ -1,10 +1,26 @@
 //! The bundled kernels of Lacewing: attention and the small ones the book teaches with
 
 pub mod attention;
+pub mod axpy;
 pub mod fmha;
+pub mod matmul;
 pub mod reference;
+pub mod rms_norm;
+pub mod softmax;
+pub mod transpose;
+mod views;
+
+pub use views::HostFloat;
 
 use lacewing_runtime::registry::KernelEntry;
 
 /// The bundled kernels, as the command line knows them.
-pub static ENTRIES: &[&KernelEntry] = &[&fmha::FMHA_FWD, &fmha::FMHA_REF];
+pub static ENTRIES: &[&KernelEntry] = &[
+    &axpy::AXPY,
+    &transpose::TRANSPOSE,
+    &softmax::SOFTMAX,
+    &rms_norm::RMS_NORM,
+    &matmul::MATMUL,
+    &fmha::FMHA_FWD,
+    &fmha::FMHA_REF,
+];

@@ -7,9 +7,16 @@
     reason = "helpers of tests say what they expect by panicking"
 )]
 
+mod attention;
 mod cli;
 mod cli_attention;
 mod cli_compile;
 mod cli_run;
+mod constructs;
+mod cuda;
+mod differential;
+mod frontend;
+mod kernels;
 mod launch;
+mod snapshots;
 mod ui;

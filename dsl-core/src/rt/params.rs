@@ -25,6 +25,37 @@ pub trait Kernel: Clone {
     fn trace(&self, params: Self::Params);
 }
 
+/// A count in a kernel attribute.
+#[diagnostic::on_unimplemented(
+    message = "a kernel attribute takes host integers, found `{Self}`",
+    label = "not a host integer",
+    note = "attributes are decided when the kernel is compiled: use constants and `#[comptime]` parameters"
+)]
+pub trait HostCount {
+    #[doc(hidden)]
+    fn count(self) -> u32;
+}
+macro_rules! host_counts {
+    ($($ty:ty)*) => { $(
+        impl HostCount for $ty {
+            fn count(self) -> u32 {
+                u32::try_from(self).unwrap_or(u32::MAX)
+            }
+        }
+    )* };
+}
+host_counts! { usize u64 u16 u8 isize i64 i32 i16 i8 }
+impl HostCount for u32 {
+    fn count(self) -> u32 {
+        self
+    }
+}
+
+/// A count of any host integer type. One that is no `u32` becomes the largest, which no target allows.
+pub fn count(value: impl HostCount) -> u32 {
+    value.count()
+}
+
 /// The arguments of a kernel's function while they are declared.
 #[derive(Debug, Default)]
 pub struct ParamBuilder {

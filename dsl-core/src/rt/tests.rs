@@ -328,6 +328,7 @@ fn a_zero_step_and_a_zero_divisor_are_refused() {
 
 #[test]
 fn endless_recursion_of_helpers_is_an_error() {
+    #[allow(unconditional_recursion, reason = "it is what the test is about")]
     fn again() {
         let _frame = frame(Location::caller());
         again();

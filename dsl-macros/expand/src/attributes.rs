@@ -77,9 +77,9 @@ impl KernelArguments {
     /// The value of `rt::KernelAttributes`.
     pub fn to_tokens(&self, root: &Root) -> TokenStream {
         let attributes = root.quiet("KernelAttributes");
-        let block = self.block.as_ref().map_or_else(|| quote!([1, 1, 1]), extent);
-        let cluster = optional(self.cluster.as_ref().map(extent));
-        let count = |value: &Option<Expr>| optional(value.as_ref().map(count));
+        let block = self.block.as_ref().map_or_else(|| quote!([1, 1, 1]), |value| extent(root, value));
+        let cluster = optional(self.cluster.as_ref().map(|value| extent(root, value)));
+        let count = |value: &Option<Expr>| optional(value.as_ref().map(|value| count(root, value)));
         let (min_blocks, max_regs) = (count(&self.min_blocks), count(&self.max_regs));
         let waves_per_eu = count(&self.waves_per_eu);
         quote! {
@@ -102,19 +102,20 @@ fn optional(value: Option<TokenStream>) -> TokenStream {
 }
 
 /// `[x, y, z]`; what is left out at the end is 1.
-fn extent(value: &Expr) -> TokenStream {
+fn extent(root: &Root, value: &Expr) -> TokenStream {
     let Expr::Array(array) = value else {
         return quote!(#value);
     };
-    let mut extents: Vec<TokenStream> = array.elems.iter().map(count).collect();
+    let mut extents: Vec<TokenStream> = array.elems.iter().map(|value| count(root, value)).collect();
     while extents.len() < 3 {
         extents.push(quote!(1));
     }
     quote!([#(#extents),*])
 }
 
-/// A count of any host integer type. One that is no `u32` becomes the largest, which no target allows.
-fn count(value: &Expr) -> TokenStream {
+/// A count of any host integer type.
+fn count(root: &Root, value: &Expr) -> TokenStream {
     let span = value.span();
-    quote_spanned!(span=> <u32 as ::core::convert::TryFrom<_>>::try_from(#value).unwrap_or(u32::MAX))
+    let count = root.rt(span, "count");
+    quote_spanned!(span=> #count(#value))
 }

@@ -79,8 +79,8 @@ impl Text {
             let element = self.binary("addi", &offset, &inner);
             let element = self.binary("addi", &element, "%head_offset");
             let wide = self.value(&format!("arith.extsi {element} : i32 to i64"));
-            let from = self
-                .value(&format!("llvm.getelementptr {source}[{wide}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f16"));
+            let from =
+                self.value(&format!("llvm.getelementptr {source}[{wide}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f16"));
             let to = self.chunk(tile, &row, &column);
             self.line(&format!(
                 "\"lw.cp_async\"({to}, {from}, {valid}) {{bytes = 16 : i64}} : (!llvm.ptr<3>, !llvm.ptr<1>, i1) -> ()"
@@ -154,12 +154,14 @@ pub fn kernel() -> String {
 
     // Carried: 32 accumulators, two maxima, two sums.
     let carried: Vec<String> = (0..36).map(|i| format!("%s{i}")).collect();
-    let inits: Vec<String> = (0..36)
-        .map(|i| format!("%s{i} = {}", if (32..34).contains(&i) { &minus_inf } else { &zero }))
-        .collect();
+    let inits: Vec<String> =
+        (0..36).map(|i| format!("%s{i} = {}", if (32..34).contains(&i) { &minus_inf } else { &zero })).collect();
     let types = vec!["f32"; 36].join(", ");
     let (low, step) = (t.int(0), t.int(TILE as i64));
-    t.line(&format!("%out:36 = scf.for %kv = {low} to %n step {step} iter_args({}) -> ({types}) : i32 {{", inits.join(", ")));
+    t.line(&format!(
+        "%out:36 = scf.for %kv = {low} to %n step {step} iter_args({}) -> ({types}) : i32 {{",
+        inits.join(", ")
+    ));
     t.line("gpu.barrier");
     t.copy_tile("%sk", "%k", "%kv");
     t.copy_tile("%sv", "%v", "%kv");
@@ -280,7 +282,9 @@ pub fn kernel() -> String {
         }
     }
     let tensor = |name: &str, access: &str| {
-        format!("%{name}: !llvm.ptr<1> {{lw.name = \"{name}\", lw.elem = \"f16\", lw.access = \"{access}\", lw.rank = 3 : i64}}")
+        format!(
+            "%{name}: !llvm.ptr<1> {{lw.name = \"{name}\", lw.elem = \"f16\", lw.access = \"{access}\", lw.rank = 3 : i64}}"
+        )
     };
     let shared: String = ["sq", "sk", "sv"]
         .iter()
@@ -292,7 +296,8 @@ pub fn kernel() -> String {
             )
         })
         .collect();
-    let constants: String = t.constants.iter().map(|(text, name)| format!("{name} = arith.constant {text}\n")).collect();
+    let constants: String =
+        t.constants.iter().map(|(text, name)| format!("{name} = arith.constant {text}\n")).collect();
     format!(
         "module attributes {{gpu.container_module}} {{ gpu.module @attention {{ gpu.func @attention({}, {}, {}, {}, \
          %n: i32 {{lw.name = \"n\", lw.elem = \"i32\"}}) kernel attributes {{known_block_size = array<i32: 128, 1, 1>, \
@@ -322,7 +327,11 @@ impl Case {
         let size = heads * length * TILE;
         let inputs: [Vec<f16>; 3] = std::array::from_fn(|which| {
             (0..size)
-                .map(|i| f16::from_f32((i.wrapping_mul(2_654_435_761).wrapping_add(which * 977) >> 7 & 2047) as f32 / 1024.0 - 1.0))
+                .map(|i| {
+                    f16::from_f32(
+                        (i.wrapping_mul(2_654_435_761).wrapping_add(which * 977) >> 7 & 2047) as f32 / 1024.0 - 1.0,
+                    )
+                })
                 .collect()
         });
         let bytes = |values: &[f16]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();

@@ -2,6 +2,9 @@
 //!
 //! `cargo bench -p lacewing-runtime`; set `DIVAN_SAMPLE_COUNT` for more samples.
 
+#![allow(clippy::expect_used, reason = "a benchmark that cannot run has nothing to measure")]
+#![allow(clippy::needless_range_loop, reason = "tiles are numbered as in the algorithm")]
+
 mod attention;
 
 use divan::counter::ItemsCount;
@@ -58,10 +61,18 @@ const OPS: &[(&str, &str, &str)] = &[
     ("exp2", "%v{i} = math.exp2 %v{p} : f32", "%tf"),
     ("cmp and select", "%c{i} = arith.cmpf olt, %v{p}, %kf : f32\n%v{i} = arith.select %c{i}, %tf, %v{p} : f32", "%tf"),
     ("shuffle xor", "%v{i}, %ok{i} = gpu.shuffle xor %v{p}, %one, %w : f32", "%tf"),
-    ("f16 add", "%h{i} = arith.truncf %v{p} : f32 to f16\n%g{i} = arith.addf %h{i}, %h{i} : f16\n%v{i} = arith.extf %g{i} : f16 to f32", "%tf"),
+    (
+        "f16 add",
+        "%h{i} = arith.truncf %v{p} : f32 to f16\n%g{i} = arith.addf %h{i}, %h{i} : f16\n%v{i} = arith.extf %g{i} : f16 to f32",
+        "%tf",
+    ),
     ("load global", "%v{i} = \"lw.load\"(%p) {align = 4 : i64} : (!llvm.ptr<1>) -> f32", "%tf"),
     ("load shared", "%v{i} = \"lw.load\"(%sp) {align = 4 : i64} : (!llvm.ptr<3>) -> f32", "%tf"),
-    ("store global", "\"lw.store\"(%v{p}, %p) {align = 4 : i64} : (f32, !llvm.ptr<1>) -> ()\n%v{i} = arith.addf %v{p}, %tf : f32", "%tf"),
+    (
+        "store global",
+        "\"lw.store\"(%v{p}, %p) {align = 4 : i64} : (f32, !llvm.ptr<1>) -> ()\n%v{i} = arith.addf %v{p}, %tf : f32",
+        "%tf",
+    ),
 ];
 
 #[divan::bench(args = OPS.iter().map(|op| op.0))]

@@ -198,16 +198,31 @@ impl<'a> Registers<'a> {
         bits
     }
 
-    /// `d = bit ? a : b` in every lane. `d` may be `a` or `b`.
+    /// `d = bit ? a : b` in every lane of 32 bits. `d` may be `a` or `b`.
     #[inline(always)]
-    pub(crate) fn blend<T: Lane>(&mut self, d: Reg, a: Reg, b: Reg, bits: u32) {
+    pub(crate) fn blend32(&mut self, d: Reg, a: Reg, b: Reg, bits: u32) {
         for chunk in 0..LANES / CHUNK {
-            let (x, y) = (self.chunk::<T>(a, chunk), self.chunk::<T>(b, chunk));
-            let mut out = [T::ZERO; CHUNK];
+            let (x, y) = (self.chunk::<u32>(a, chunk), self.chunk::<u32>(b, chunk));
             let bits = bits >> (CHUNK * chunk);
-            for i in 0..CHUNK {
-                out[i] = if bits & (1 << i) != 0 { x[i] } else { y[i] };
-            }
+            // Masks instead of conditions: those are not vectorised whole.
+            let out = std::array::from_fn(|i| {
+                let mask = (bits >> i & 1).wrapping_neg();
+                x[i] & mask | y[i] & !mask
+            });
+            self.set_chunk(d, chunk, out);
+        }
+    }
+
+    /// `d = bit ? a : b` in every lane of 64 bits. `d` may be `a` or `b`.
+    #[inline(always)]
+    pub(crate) fn blend64(&mut self, d: Reg, a: Reg, b: Reg, bits: u32) {
+        for chunk in 0..LANES / CHUNK {
+            let (x, y) = (self.chunk::<u64>(a, chunk), self.chunk::<u64>(b, chunk));
+            let bits = u64::from(bits >> (CHUNK * chunk));
+            let out = std::array::from_fn(|i| {
+                let mask = (bits >> i & 1).wrapping_neg();
+                x[i] & mask | y[i] & !mask
+            });
             self.set_chunk(d, chunk, out);
         }
     }

@@ -22,7 +22,6 @@ pub(crate) struct Position {
     pub(crate) status: Status,
     /// The operation it stands at; the end for a warp that is done.
     pub(crate) pc: Pc,
-    pub(crate) mask: u64,
 }
 
 /// State of a named barrier.
@@ -62,7 +61,7 @@ pub(crate) fn run_block(
     warps: &mut [Warp],
     memory: &BlockMemory<'_>,
     random: &mut SplitMix,
-) -> Result<(), BlockFailure> {
+) -> Result<(), Box<BlockFailure>> {
     let mut status = vec![Status::Ready; warps.len()];
     let mut ready: Vec<usize> = (0..warps.len()).collect();
     let mut barriers = [NamedBarrier::default(); 16];
@@ -72,6 +71,11 @@ pub(crate) fn run_block(
         let choice = if ready.len() == 1 { 0 } else { random.next() as usize % ready.len() };
         let index = ready.swap_remove(choice);
         let Some(warp) = warps.get_mut(index) else { continue };
+        let arrive = |id| {
+            if let Some(races) = memory.races {
+                races.borrow_mut().arrive(id, index as u32);
+            }
+        };
         let next = match interpreter(program, warp, memory) {
             Stop::Done => Status::Done,
             Stop::Barrier => {
@@ -80,23 +84,28 @@ pub(crate) fn run_block(
             }
             Stop::NamedSync { id, threads } => {
                 named(&mut barriers, warp, program, id, threads)?;
+                arrive(id);
                 Status::Named(id)
             }
             Stop::NamedArrive { id, threads } => {
                 named(&mut barriers, warp, program, id, threads)?;
-                release(&mut barriers, id, &mut status, &mut ready);
+                arrive(id);
+                release(&mut barriers, id, &mut status, &mut ready, memory);
                 Status::Ready
             }
-            Stop::Fault(fault) => return Err(BlockFailure::Fault { warp: index as u32, fault }),
+            Stop::Fault(fault) => return Err(Box::new(BlockFailure::Fault { warp: index as u32, fault })),
         };
         if let Some(slot) = status.get_mut(index) {
             *slot = next;
         }
         match next {
             Status::Ready => ready.push(index),
-            Status::Named(id) => release(&mut barriers, id, &mut status, &mut ready),
+            Status::Named(id) => release(&mut barriers, id, &mut status, &mut ready, memory),
             Status::Barrier if at_barrier == warps.len() => {
                 at_barrier = 0;
+                if let Some(races) = memory.races {
+                    races.borrow_mut().barrier();
+                }
                 status.fill(Status::Ready);
                 ready.extend(0..warps.len());
             }
@@ -113,10 +122,10 @@ pub(crate) fn run_block(
         .map(|(&status, warp)| {
             // A waiting warp's counter is past its barrier.
             let pc = if status == Status::Done { warp.pc } else { warp.pc.saturating_sub(1) };
-            Position { status, pc, mask: warp.mask }
+            Position { status, pc }
         })
         .collect();
-    Err(BlockFailure::Stuck { positions, barriers })
+    Err(Box::new(BlockFailure::Stuck { positions, barriers }))
 }
 
 /// Counts a warp in at a named barrier.
@@ -126,14 +135,14 @@ fn named(
     program: &Program,
     id: u32,
     threads: u32,
-) -> Result<(), BlockFailure> {
+) -> Result<(), Box<BlockFailure>> {
     let Some(barrier) = barriers.get_mut(id as usize) else { return Ok(()) };
     // PTX ISA, barrier: a warp counts as all of its threads.
     let arriving = program.target.warp_size();
     let differs = barrier.arrived > 0 && barrier.expected != threads;
     if differs || barrier.arrived + arriving > threads {
         let pc = warp.pc.saturating_sub(1);
-        return Err(BlockFailure::NamedMismatch { warp: warp.index, pc, id, threads, barrier: *barrier });
+        return Err(Box::new(BlockFailure::NamedMismatch { warp: warp.index, pc, id, threads, barrier: *barrier }));
     }
     barrier.expected = threads;
     barrier.arrived += arriving;
@@ -141,12 +150,22 @@ fn named(
 }
 
 /// Wakes the warps of a named barrier that is complete.
-fn release(barriers: &mut [NamedBarrier; 16], id: u32, status: &mut [Status], ready: &mut Vec<usize>) {
+fn release(
+    barriers: &mut [NamedBarrier; 16],
+    id: u32,
+    status: &mut [Status],
+    ready: &mut Vec<usize>,
+    memory: &BlockMemory<'_>,
+) {
     let Some(barrier) = barriers.get_mut(id as usize) else { return };
     if barrier.arrived == 0 || barrier.arrived < barrier.expected {
         return;
     }
     *barrier = NamedBarrier::default();
+    if let Some(races) = memory.races {
+        let waiting = status.iter().enumerate().filter(|(_, status)| **status == Status::Named(id));
+        races.borrow_mut().release(id, waiting.map(|(index, _)| index));
+    }
     for (index, slot) in status.iter_mut().enumerate() {
         if *slot == Status::Named(id) {
             *slot = Status::Ready;

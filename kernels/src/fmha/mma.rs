@@ -119,7 +119,8 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     let column_in_tile = lane % 4 * 2;
     let row = first_row + warp * 16 + row_in_warp;
 
-    let keys = kv_len.at(batch).load();
+    // A length that is no length must not lead out of K.
+    let keys = kv_len.at(batch).load().max(0).min(seqlen_kv);
     let visible = if const_expr(geometry.causal) {
         keys.min(causal_limit(first_row + (BLOCK_M as i32 - 1), seqlen_q, seqlen_kv))
     } else {

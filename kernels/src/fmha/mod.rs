@@ -22,6 +22,7 @@ use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, 
 
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use crate::reference::AttentionShape;
+use crate::views::rows_are_vectors;
 
 /// Natural logarithm of 2: base-2 logarithms to natural ones.
 const LN_2: f32 = std::f32::consts::LN_2;
@@ -109,9 +110,12 @@ impl<H: Element> Forward<'_, H> {
             )));
         }
         let vectorized =
-            rows_are_vectors(self.q) && rows_are_vectors(self.k) && rows_are_vectors(self.v) && rows_are_vectors(o);
+            [self.q, self.k, self.v].into_iter().all(|tensor| rows_are_vectors(tensor, 16)) && rows_are_vectors(o, 16);
         let geometry = Geometry::new(shape.head_dim, self.causal, vectorized)?;
-        let rows = shape.batch * shape.heads_q * shape.seqlen_q;
+        if !self.scale.is_finite() {
+            return Err(Error::Setting(format!("`scale` is {}: scores times that are no numbers", self.scale)));
+        }
+        let rows = blocks(&shape, 1);
         Ok((rows > 0).then_some((shape, geometry)))
     }
 
@@ -126,13 +130,12 @@ impl<H: Element> Forward<'_, H> {
     {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
         let device = self.q.device().clone();
-        let heads = shape.batch * shape.heads_q;
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         if device.target().is_nvidia() {
-            let grid = [shape.seqlen_q.div_ceil(mma::BLOCK_M) * heads, 1, 1];
+            let grid = [blocks(&shape, mma::BLOCK_M), 1, 1];
             mma::fmha_fwd_mma::<T>::new(geometry).grid(grid).launch(&device, arguments)
         } else {
-            let grid = [shape.seqlen_q.div_ceil(mfma::BLOCK_M) * heads, 1, 1];
+            let grid = [blocks(&shape, mfma::BLOCK_M), 1, 1];
             mfma::fmha_fwd_mfma::<T>::new(geometry).grid(grid).launch(&device, arguments)
         }
     }
@@ -154,21 +157,16 @@ impl<H: Element> Forward<'_, H> {
     {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
         let device = self.q.device().clone();
-        let grid = [shape.seqlen_q * shape.batch * shape.heads_q, 1, 1];
+        let grid = [blocks(&shape, 1), 1, 1];
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         reference::fmha_ref::<T, U>::new(geometry).grid(grid).launch(&device, arguments)
     }
 }
 
-/// Whether every row starts at a multiple of 16 bytes and its elements are neighbours.
-fn rows_are_vectors<H: Element, const RANK: usize>(tensor: &DevTensor<H, RANK>) -> bool {
-    let bytes = H::TYPE.bytes() as i64;
-    let (extents, strides) = (tensor.shape(), tensor.strides());
-    let Some((last, outer)) = strides.split_last() else { return false };
-    let contiguous = *last == 1 || extents.last().is_some_and(|extent| *extent <= 1);
-    let mut outer = extents.iter().zip(outer);
-    let aligned = (tensor.offset_bytes() as i64) % 16 == 0;
-    contiguous && aligned && outer.all(|(extent, stride)| *extent <= 1 || (stride * bytes) % 16 == 0)
+/// Blocks of a launch in which each takes `rows` query rows of one head. A product that passes 64 bits (views
+/// may repeat their elements) becomes the largest number, which no grid takes.
+fn blocks(shape: &AttentionShape, rows: usize) -> usize {
+    shape.seqlen_q.div_ceil(rows).saturating_mul(shape.heads_q).saturating_mul(shape.batch)
 }
 
 const DTYPES: &[&str] = &["f16", "bf16"];

@@ -31,7 +31,8 @@ pub fn fmha_ref<T: Float, Out: Float>(
     let head_kv = head / (q.extent(1) / k.extent(1));
     let thread = thread_id(X);
 
-    let mut keys = kv_len.at(batch).load();
+    // A length that is no length must not lead out of K.
+    let mut keys = kv_len.at(batch).load().max(0).min(seqlen_kv);
     if const_expr(geometry.causal) {
         keys = keys.min(causal_limit(row, seqlen_q, seqlen_kv));
     }

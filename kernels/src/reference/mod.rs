@@ -9,6 +9,6 @@ mod tolerance;
 
 pub use attention::{Attention, AttentionShape, Output, attention, attention_low};
 pub use small::{axpy, matmul, rms_norm, softmax_rows, transpose};
-pub use tolerance::{attention_tolerance, compare_lse, compare_o, input_rounding};
+pub use tolerance::{attention_tolerance, compare_lse, compare_o, input_rounding, unit_roundoff};
 
 pub use lacewing_runtime::host_math::Precision;

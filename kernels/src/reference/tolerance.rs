@@ -1,5 +1,6 @@
-//! When an attention result counts as right.
+//! When a result counts as right.
 
+use lacewing_core::ScalarType;
 use lacewing_runtime::compare::{Comparison, Unit, largest_error};
 
 /// Tolerance for attention's O: twice the error of the plain low-precision implementation, plus
@@ -24,6 +25,20 @@ pub fn compare_lse(got: &[f64], wanted: &[f64], shape: &[usize], slack: f64) -> 
 /// How far rounding the inputs moves the log-sum-exp, in units of `max(1, |ref|)`.
 pub fn input_rounding(rounded: &[f64], exact: &[f64]) -> f64 {
     largest_error(Unit::Relative, rounded, exact)
+}
+
+/// The largest relative error of rounding a number to nearest in a floating-point format; 0 for the others.
+pub fn unit_roundoff(format: ScalarType) -> f64 {
+    let precision = match format {
+        ScalarType::F64 => 53,
+        ScalarType::F32 => 24,
+        ScalarType::F16 => 11,
+        ScalarType::Bf16 => 8,
+        ScalarType::F8E4M3 => 4,
+        ScalarType::F8E5M2 => 3,
+        _ => return 0.0,
+    };
+    f64::powi(2.0, -precision)
 }
 
 #[cfg(test)]

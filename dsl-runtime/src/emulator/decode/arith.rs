@@ -138,7 +138,7 @@ impl Decoder {
                 }
                 "arith.extf" => self.extend_float(op)?,
                 "arith.truncf" => self.truncate_float(op)?,
-                "lw.to_fp8" => self.to_fp8(op)?,
+                "lw.to_fp8" => self.saturate_to_fp8(op)?,
                 "arith.sitofp" | "arith.uitofp" => self.integer_to_float(op, name == "arith.sitofp")?,
                 "arith.fptosi" | "arith.fptoui" => self.float_to_integer(op, name == "arith.fptosi")?,
                 "arith.bitcast" | "vector.bitcast" => self.bitcast(op)?,
@@ -268,8 +268,10 @@ impl Decoder {
         let wide = a.ty.elem.is_wide();
         let pick = |narrow, w| if wide { w } else { narrow };
         let equal = pick(CompareOp::EqI32, CompareOp::EqI64);
-        let (less_s, less_equal_s) = (pick(CompareOp::LtS32, CompareOp::LtS64), pick(CompareOp::LeS32, CompareOp::LeS64));
-        let (less_u, less_equal_u) = (pick(CompareOp::LtU32, CompareOp::LtU64), pick(CompareOp::LeU32, CompareOp::LeU64));
+        let (less_s, less_equal_s) =
+            (pick(CompareOp::LtS32, CompareOp::LtS64), pick(CompareOp::LeS32, CompareOp::LeS64));
+        let (less_u, less_equal_u) =
+            (pick(CompareOp::LtU32, CompareOp::LtU64), pick(CompareOp::LeU32, CompareOp::LeU64));
         let (compare, swap, negate, canon) = match predicate {
             0 => (equal, false, false, Canon::Unsigned),
             1 => (equal, false, true, Canon::Unsigned),
@@ -407,7 +409,8 @@ impl Decoder {
         }
         let canon = if name == "math.absi" { Canon::Signed } else { Canon::Unsigned };
         let (leading, trailing) = (name == "math.ctlz" && bits < 32, name == "math.cttz" && bits < 32);
-        let (excess, stop) = (self.constant32(32 - bits.min(32)), self.constant32(1_u32.checked_shl(bits).unwrap_or(0)));
+        let (excess, stop) =
+            (self.constant32(32 - bits.min(32)), self.constant32(1_u32.checked_shl(bits).unwrap_or(0)));
         self.elementwise(d, &[(a, canon)], Canon::Raw, &mut |this, d, operands| {
             let a = operands[0];
             if bits == 64 {

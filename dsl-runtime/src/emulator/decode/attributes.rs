@@ -1,8 +1,8 @@
 //! Attributes of operations, read leniently: a missing one is the caller's to report.
 
 use lacewing_core::mlir::ir::{
-    Attribute, BoolAttribute, DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, OperationLike,
-    OperationRef, StringAttribute,
+    Attribute, BoolAttribute, DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, OperationLike, OperationRef,
+    StringAttribute,
 };
 
 use super::types::{Elem, ValueType};

@@ -99,8 +99,7 @@ impl Decoder {
         use crate::emulator::exec::elementwise::BinaryOp;
         let wide = a.ty.elem.is_wide();
         let slots = if wide { 2 } else { 1 };
-        let (and, equal) =
-            if wide { (BinaryOp::And64, CompareOp::EqI64) } else { (BinaryOp::And32, CompareOp::EqI32) };
+        let (and, equal) = if wide { (BinaryOp::And64, CompareOp::EqI64) } else { (BinaryOp::And32, CompareOp::EqI32) };
         for element in 0..d.ty.count {
             for half in 0..self.halves {
                 let (reg, temporary) = self.fetch(a, half, element, Canon::Raw);
@@ -170,7 +169,7 @@ impl Decoder {
         Ok(())
     }
 
-    pub(super) fn to_fp8(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
+    pub(super) fn saturate_to_fp8(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
         let (d, a) = self.conversion_places(op)?;
         let narrow = match d.ty.elem {
             Elem::E4m3 => UnaryOp::F32ToE4m3Saturating,
@@ -187,7 +186,7 @@ impl Decoder {
         if narrow.is_none() && !from_f64 && a.ty.elem == Elem::F32 {
             for half in 0..self.halves {
                 let elements: Vec<Reg> = (0..d.ty.count).map(|element| a.half(half) + element).collect();
-                self.pack(d.ty, d.half(half), &elements, Canon::Float);
+                self.pack_half(d, half, &elements, Canon::Float);
             }
             return;
         }

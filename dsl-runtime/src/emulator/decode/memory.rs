@@ -10,7 +10,7 @@ use super::types::{Elem, Place, ValueType};
 use crate::emulator::exec::elementwise::UnaryOp;
 use crate::emulator::lanes::MaskReg;
 use crate::emulator::op::{
-    Access, AtomicKind, AtomicOp, AtomicType, CopyOp, MatrixLoadOp, MatrixType, MfmaOp, MmaOp, Op,
+    Access, AtomicKind, AtomicOp, AtomicType, CopyOp, MatrixLoadOp, MatrixType, MfmaOp, MmaOp, NumberFormat, Op,
 };
 use crate::emulator::program::Member;
 
@@ -62,7 +62,8 @@ impl Decoder {
         let index = match (op.operand_count(), attributes::i32_array(op, "rawConstantIndices").as_slice()) {
             (2, [i32::MIN]) => self.operand(op, 1)?,
             (1, [constant]) => {
-                let base = if wide { self.constant64(i64::from(*constant) as u64) } else { self.constant32(*constant as u32) };
+                let base =
+                    if wide { self.constant64(i64::from(*constant) as u64) } else { self.constant32(*constant as u32) };
                 let ty = ValueType::scalar(if wide { Elem::I64 } else { Elem::I32 });
                 Place { ty, base, stride: ty.slots() }
             }
@@ -139,7 +140,17 @@ impl Decoder {
             return Err(self.unknown(op));
         }
         let element = ty.elem.bits() / 8;
-        let access = Access { bytes: ty.bytes(), unit: ty.unit(), align, element, half: half as u8, member, low, high };
+        let format = match ty.elem {
+            Elem::F16 => NumberFormat::F16,
+            Elem::Bf16 => NumberFormat::Bf16,
+            Elem::F32 => NumberFormat::F32,
+            Elem::F64 => NumberFormat::F64,
+            Elem::E4m3 => NumberFormat::E4m3,
+            Elem::E5m2 => NumberFormat::E5m2,
+            _ => NumberFormat::Integer,
+        };
+        let half = half as u8;
+        let access = Access { bytes: ty.bytes(), unit: ty.unit(), align, element, half, format, member, low, high };
         self.program.accesses.push(access);
         Ok(self.program.accesses.len() as u32 - 1)
     }
@@ -210,7 +221,7 @@ impl Decoder {
                 }
                 self.program.accesses.push(shape);
                 let (offset, bytes) = (offset.half(half), bytes.half(half));
-                self.emit(Op::BufferMask { half: half as u8, d: inside, mask, offset, bytes, access: test });
+                self.emit(Op::BufferMask { d: inside, mask, offset, bytes, access: test });
                 let mut at = address;
                 if pieces > 1 {
                     if let Some(shape) = self.program.accesses.get_mut(access as usize) {
@@ -240,8 +251,11 @@ impl Decoder {
 
     fn atomic(&mut self, op: &OperationRef<'_, '_>, is_cas: bool) -> Result<(), Error> {
         let address = self.operand(op, 0)?;
-        let (expected, value) =
-            if is_cas { (self.operand(op, 1)?, self.operand(op, 2)?) } else { (self.operand(op, 1)?, self.operand(op, 1)?) };
+        let (expected, value) = if is_cas {
+            (self.operand(op, 1)?, self.operand(op, 2)?)
+        } else {
+            (self.operand(op, 1)?, self.operand(op, 1)?)
+        };
         let ty = match value.ty.elem {
             Elem::F16 => AtomicType::F16,
             Elem::Bf16 => AtomicType::Bf16,
@@ -275,10 +289,24 @@ impl Decoder {
         }
         let d = self.result(op, 0)?;
         let shared = address.ty.elem == Elem::SharedPointer;
+        let ordering = attributes::string(op, "ordering").unwrap_or_default().to_owned();
+        let acquires = matches!(ordering.as_str(), "acquire" | "acq_rel" | "seq_cst");
+        let releases = matches!(ordering.as_str(), "release" | "acq_rel" | "seq_cst");
         for half in 0..self.halves {
             let access = self.access(op, 0, value.ty, value.ty.bytes(), half)?;
             let [d, address, value, expected] = [d, address, value, expected].map(|p| p.half(half));
-            self.program.atomics.push(AtomicOp { kind, ty, shared, d, address, value, expected, access });
+            self.program.atomics.push(AtomicOp {
+                kind,
+                ty,
+                shared,
+                acquires,
+                releases,
+                d,
+                address,
+                value,
+                expected,
+                access,
+            });
             let table = self.program.atomics.len() as u32 - 1;
             self.emit(Op::Atomic { table });
         }
@@ -347,7 +375,14 @@ impl Decoder {
             return Err(self.unknown(op));
         }
         // Registers that a shape lacks repeat the first, unread.
-        let mut mma = MmaOp { ty, k: attributes::unsigned(op, "k").unwrap_or(0) as u8, a: [0; 4], b: [0; 2], c: [0; 4], d: [0; 4] };
+        let mut mma = MmaOp {
+            ty,
+            k: attributes::unsigned(op, "k").unwrap_or(0) as u8,
+            a: [0; 4],
+            b: [0; 2],
+            c: [0; 4],
+            d: [0; 4],
+        };
         for (i, a) in mma.a.iter_mut().enumerate() {
             *a = self.operand(op, if i < count_a { i } else { 0 })?.base;
         }

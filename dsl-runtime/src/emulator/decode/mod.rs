@@ -16,8 +16,10 @@ pub(crate) mod types;
 mod vector;
 
 use lacewing_core::mlir::IrModule;
-use lacewing_core::mlir::ir::{BlockLike, DictionaryAttribute, OperationLike, OperationRef, RegionLike, StringAttribute};
 use lacewing_core::mlir::array_elements;
+use lacewing_core::mlir::ir::{
+    BlockLike, DictionaryAttribute, OperationLike, OperationRef, RegionLike, StringAttribute,
+};
 use lacewing_core::{Error, KernelMeta, Traced};
 
 use self::emit::Decoder;
@@ -28,7 +30,8 @@ use super::program::{Member, Parameter, ParameterKind, Program};
 
 /// Decodes a traced kernel.
 pub(crate) fn decode(traced: &Traced) -> Result<Program, Error> {
-    let function = find_function(&traced.module).ok_or_else(|| Error::new("the module holds no kernel (`gpu.func`)"))?;
+    let function =
+        find_function(&traced.module).ok_or_else(|| Error::new("the module holds no kernel (`gpu.func`)"))?;
     decode_function(&traced.meta, &function)
 }
 
@@ -56,6 +59,8 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         ops: Vec::new(),
         locations: Vec::new(),
         places: Vec::new(),
+        op_halves: Vec::new(),
+        has_fence: false,
         slot_count: 0,
         mask_count: 0,
         frame_depth: 0,

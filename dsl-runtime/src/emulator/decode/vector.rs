@@ -16,7 +16,7 @@ impl Decoder {
         match name {
             "vector.extract" => self.extract(op)?,
             "vector.insert" => self.insert(op)?,
-            "vector.from_elements" => self.from_elements(op)?,
+            "vector.from_elements" => self.gather_elements(op)?,
             "vector.broadcast" | "vector.splat" => self.broadcast(op)?,
             _ => return Ok(false),
         }
@@ -93,7 +93,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn from_elements(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
+    fn gather_elements(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
         let elements: Vec<Place> = (0..op.operand_count()).map(|i| self.operand(op, i)).collect::<Result<_, _>>()?;
         let d = self.result(op, 0)?;
         if elements.len() != d.ty.count as usize {

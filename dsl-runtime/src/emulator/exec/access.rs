@@ -16,15 +16,8 @@ pub(crate) struct AccessError {
 
 /// Whether lane i's address is `first + i * step`.
 #[inline(always)]
-fn contiguous<M: Memory>(regs: &Registers<'_>, address: Reg, step: u64) -> bool {
-    let lanes = regs.read::<M::Address>(address);
-    let first: u64 = lanes[0].into();
-    let mut differs = 0;
-    for (i, &lane) in lanes.iter().enumerate() {
-        let lane: u64 = lane.into();
-        differs |= lane ^ first.wrapping_add(i as u64 * step);
-    }
-    differs == 0
+fn contiguous<M: Memory>(regs: &Registers<'_>, address: Reg, step: u32) -> bool {
+    M::contiguous(&regs.read::<M::Address>(address), step)
 }
 
 /// Checks one range for a load.
@@ -100,7 +93,7 @@ fn quad(regs: &Registers<'_>, value: Reg, quad: usize) -> [[u32; 4]; 4] {
 fn is_wide(access: &Access) -> bool {
     // Elements of 64 bits are contiguous words in memory and in a slot pair alike.
     matches!((access.bytes, access.unit), (4 | 8 | 16, 4) | (8, 8))
-        && access.align % 4 == 0
+        && access.align.is_multiple_of(4)
         && access.align <= access.bytes
 }
 
@@ -115,7 +108,7 @@ pub(crate) fn load<M: Memory>(
     access: &Access,
 ) -> Result<(), AccessError> {
     let lanes = half_of(active, access.half);
-    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, u64::from(access.bytes)) {
+    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, access.bytes) {
         let first = regs.lane::<M::Address>(address, 0);
         if let Ok((region, at)) = check_load(memory, first, LANES * access.bytes as usize, access) {
             // SAFETY: the range was checked, and its start is a multiple of four.
@@ -218,7 +211,7 @@ pub(crate) fn store<M: Memory>(
     access: &Access,
 ) -> Result<(), AccessError> {
     let lanes = half_of(active, access.half);
-    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, u64::from(access.bytes)) {
+    if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, access.bytes) {
         let first = regs.lane::<M::Address>(address, 0);
         if let Ok((region, at)) = check_store(memory, first, LANES * access.bytes as usize, access) {
             // SAFETY: the range was checked, and its start is a multiple of four.
@@ -315,10 +308,10 @@ unsafe fn word_of_lane(regs: &mut Registers<'_>, value: Reg, lane: usize, byte: 
 pub(crate) unsafe fn load_part<B: Bytes>(bytes: &B, at: usize, count: usize) -> u32 {
     // SAFETY: as the caller promises; alignment decides the width.
     unsafe {
-        if count == 4 && at % 4 == 0 {
+        if count == 4 && at.is_multiple_of(4) {
             let [word] = bytes.load_words(at);
             word
-        } else if count % 2 == 0 && at % 2 == 0 {
+        } else if count.is_multiple_of(2) && at.is_multiple_of(2) {
             (0..count / 2).fold(0, |word, i| word | u32::from(bytes.load_u16(at + 2 * i)) << (16 * i))
         } else {
             (0..count).fold(0, |word, i| word | u32::from(bytes.load_u8(at + i)) << (8 * i))
@@ -334,9 +327,9 @@ pub(crate) unsafe fn load_part<B: Bytes>(bytes: &B, at: usize, count: usize) -> 
 pub(crate) unsafe fn store_part<B: Bytes>(bytes: &B, at: usize, count: usize, word: u32) {
     // SAFETY: as the caller promises; alignment decides the width.
     unsafe {
-        if count == 4 && at % 4 == 0 {
+        if count == 4 && at.is_multiple_of(4) {
             bytes.store_words(at, [word]);
-        } else if count % 2 == 0 && at % 2 == 0 {
+        } else if count.is_multiple_of(2) && at.is_multiple_of(2) {
             (0..count / 2).for_each(|i| bytes.store_u16(at + 2 * i, (word >> (16 * i)) as u16));
         } else {
             (0..count).for_each(|i| bytes.store_u8(at + i, (word >> (8 * i)) as u8));

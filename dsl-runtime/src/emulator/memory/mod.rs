@@ -1,15 +1,21 @@
 //! Memory of the emulated device and what is known of each byte.
 
+mod block_races;
 mod buffer;
+mod epoch;
+mod races;
 mod shadow;
 mod shared;
 
+pub(crate) use block_races::{BlockConflict, time_of_block};
 pub use buffer::Buffer;
 pub(crate) use buffer::{GlobalMemory, GlobalView, LockedBuffers};
+pub(crate) use epoch::Epoch;
+pub(crate) use races::{Conflict, SharedRaces, Touch, Toucher};
 use shadow::BitShadow;
 pub(crate) use shared::SharedMemory;
 
-use super::lanes::Lane;
+use super::lanes::{LANES, Lane};
 use super::op::Access;
 
 /// The rule that one access broke; the caller knows lane, address and source.
@@ -64,6 +70,9 @@ pub(crate) trait Memory {
     type Address: Lane + Into<u64>;
     /// Its allocations.
     type Region: Region;
+
+    /// Whether lane i's address is that of lane 0 plus `i * step`.
+    fn contiguous(lanes: &[Self::Address; LANES], step: u32) -> bool;
 
     /// The allocation that an address lies in, and the offset there.
     fn region(&self, address: Self::Address) -> (&Self::Region, u64);

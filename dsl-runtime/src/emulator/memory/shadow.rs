@@ -11,21 +11,21 @@ pub(crate) struct BitShadow {
     bytes: usize,
 }
 
-/// The words that `start .. start + len` touches, with the bits in each.
+/// Calls `visit` with each word that `start .. start + len` touches and the bits in it, until it says
+/// false. A plain loop: an iterator is not inlined into the memory operations.
 #[inline(always)]
-fn pieces(start: usize, len: usize) -> impl Iterator<Item = (usize, u64)> {
+fn for_pieces(start: usize, len: usize, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
     let end = start + len;
     let mut at = start;
-    std::iter::from_fn(move || {
-        if at >= end {
-            return None;
-        }
+    while at < end {
         let bit = at & 63;
         let count = (64 - bit).min(end - at);
-        let piece = (at >> 6, (u64::MAX >> (64 - count)) << bit);
+        if !visit(at >> 6, (u64::MAX >> (64 - count)) << bit) {
+            return false;
+        }
         at += count;
-        Some(piece)
-    })
+    }
+    true
 }
 
 impl BitShadow {
@@ -36,38 +36,42 @@ impl BitShadow {
     /// Whether every byte of the range is written. The range lies inside the allocation.
     #[inline(always)]
     pub(crate) fn all(&self, start: usize, len: usize) -> bool {
-        pieces(start, len)
-            .all(|(word, bits)| self.words.get(word).is_some_and(|w| w.load(Ordering::Relaxed) & bits == bits))
+        for_pieces(start, len, |word, bits| {
+            self.words.get(word).is_some_and(|w| w.load(Ordering::Relaxed) & bits == bits)
+        })
     }
 
     /// Marks the range as written, with other threads marking at the same time.
     #[inline(always)]
     pub(crate) fn set(&self, start: usize, len: usize) {
-        for (word, bits) in pieces(start, len) {
-            let Some(word) = self.words.get(word) else { return };
+        for_pieces(start, len, |word, bits| {
+            let Some(word) = self.words.get(word) else { return false };
             if bits == u64::MAX {
                 word.store(bits, Ordering::Relaxed);
             } else if word.load(Ordering::Relaxed) & bits != bits {
                 word.fetch_or(bits, Ordering::Relaxed);
             }
-        }
+            true
+        });
     }
 
     /// Marks the range as written, when only this thread uses the shadow.
     #[inline(always)]
     pub(crate) fn set_owned(&self, start: usize, len: usize) {
-        for (word, bits) in pieces(start, len) {
-            let Some(word) = self.words.get(word) else { return };
+        for_pieces(start, len, |word, bits| {
+            let Some(word) = self.words.get(word) else { return false };
             word.store(word.load(Ordering::Relaxed) | bits, Ordering::Relaxed);
-        }
+            true
+        });
     }
 
     /// Marks the range as not written, when only this thread uses the shadow.
     pub(crate) fn clear_owned(&self, start: usize, len: usize) {
-        for (word, bits) in pieces(start, len) {
-            let Some(word) = self.words.get(word) else { return };
+        for_pieces(start, len, |word, bits| {
+            let Some(word) = self.words.get(word) else { return false };
             word.store(word.load(Ordering::Relaxed) & !bits, Ordering::Relaxed);
-        }
+            true
+        });
     }
 
     /// Forgets all that was written.

@@ -1,6 +1,7 @@
 //! Shared memory of one block.
 
 use super::{AccessFault, BitShadow, Bytes, Memory, Region, UNWRITTEN};
+use crate::emulator::lanes::LANES;
 use crate::emulator::op::Access;
 
 /// The shared memory of the block that a worker runs, reused from block to block. One thread uses
@@ -32,6 +33,11 @@ impl SharedMemory {
         } else {
             self.words.fill(std::cell::Cell::new(UNWRITTEN));
         }
+    }
+
+    /// Size in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
     }
 
     /// Notes that a checked range holds nothing: a copy to it is under way.
@@ -120,6 +126,15 @@ impl Region for SharedMemory {
 impl Memory for SharedMemory {
     type Address = u32;
     type Region = Self;
+
+    #[inline(always)]
+    fn contiguous(lanes: &[u32; LANES], step: u32) -> bool {
+        let mut differs = 0;
+        for (i, lane) in lanes.iter().enumerate() {
+            differs |= lane ^ lanes[0].wrapping_add(i as u32 * step);
+        }
+        differs == 0
+    }
 
     #[inline(always)]
     fn region(&self, address: u32) -> (&Self, u64) {

@@ -16,7 +16,7 @@ pub(crate) fn exp2_fast(x: f32) -> f32 {
     p = p * fraction + 1.333_355_8e-3;
     p = p * fraction + 9.618_129e-3;
     p = p * fraction + 5.550_411e-2;
-    p = p * fraction + 2.402_265_1e-1;
+    p = p * fraction + 2.402_265e-1;
     p = p * fraction + 6.931_472e-1;
     p = p * fraction + 1.0;
     // Two scales: one alone does not reach subnormal results.

@@ -130,11 +130,13 @@ fn branches_give_wide_and_narrow_values() {
 #[test]
 fn values_outside_a_loop_survive_many_temporaries_inside() {
     // More values than would fit if a slot were given back too early.
-    let mut body = String::from("%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%c5 = arith.constant 5 : i32\n");
+    let mut body =
+        String::from("%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%c5 = arith.constant 5 : i32\n");
     for i in 0..40 {
         body += &format!("%k{i} = arith.constant {i} : i32\n%v{i} = arith.addi %tid, %k{i} : i32\n");
     }
-    body += "%r = scf.for %i = %c0 to %c5 step %c1 iter_args(%a = %c0) -> (i32) : i32 {\n%s0 = arith.addi %a, %i : i32\n";
+    body +=
+        "%r = scf.for %i = %c0 to %c5 step %c1 iter_args(%a = %c0) -> (i32) : i32 {\n%s0 = arith.addi %a, %i : i32\n";
     for i in 0..40 {
         body += &format!("%t{i} = arith.xori %v{i}, %i : i32\n%s{} = arith.addi %s{i}, %t{i} : i32\n", i + 1);
     }

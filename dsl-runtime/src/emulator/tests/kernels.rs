@@ -58,7 +58,8 @@ fn prints_by_block_and_thread() {
     let program = kernel.decode();
     for seed in [1, 2] {
         let (_, stats) = launch(&program, [2, 1, 1], &[Arg::Value(1.5_f32.into())], seed);
-        let expected = ["thread 0: 1.500000 %", "thread 1: 1.500000 %", "thread 64: 1.500000 %", "thread 65: 1.500000 %"];
+        let expected =
+            ["thread 0: 1.500000 %", "thread 1: 1.500000 %", "thread 64: 1.500000 %", "thread 65: 1.500000 %"];
         assert_eq!(stats.printed, expected);
     }
 }

@@ -24,7 +24,14 @@ fn random_floats(count: usize, seed: u64) -> Vec<f32> {
 }
 
 /// D = A B + C with sums in k order. `a(i, k)`, `b(k, j)`, `c(i, j)`.
-fn product(m: usize, n: usize, k: usize, a: impl Fn(usize, usize) -> f32, b: impl Fn(usize, usize) -> f32, c: impl Fn(usize, usize) -> f32) -> Vec<f32> {
+fn product(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: impl Fn(usize, usize) -> f32,
+    b: impl Fn(usize, usize) -> f32,
+    c: impl Fn(usize, usize) -> f32,
+) -> Vec<f32> {
     let mut d = Vec::new();
     for i in 0..m {
         for j in 0..n {
@@ -67,7 +74,8 @@ fn mma_of_halves_follows_ptx() {
             );
         }
         let kernel = Kernel { args: "a:in b:in c:in out:out", body: &body, ..Kernel::default() };
-        let (a, b, c) = (random_halves(kind, 32 * na * 2, 1), random_halves(kind, 32 * nb * 2, 9999), random_floats(128, 77));
+        let (a, b, c) =
+            (random_halves(kind, 32 * na * 2, 1), random_halves(kind, 32 * nb * 2, 9999), random_floats(128, 77));
         let results = kernel.run([1, 1, 1], &[u16s(&a), u16s(&b), f32s(&c), Arg::Uninit(512)]);
         let d = to_f32s(results.last().unwrap());
 
@@ -81,7 +89,8 @@ fn mma_of_halves_follows_ptx() {
             let (group, t) = (lane / 4, lane % 4);
             for r in 0..na {
                 for p in 0..2 {
-                    dense_a[(group + 8 * (r % 2)) * k + 2 * t + p + 8 * (r / 2)] = widen(kind, a[(lane * na + r) * 2 + p]);
+                    dense_a[(group + 8 * (r % 2)) * k + 2 * t + p + 8 * (r / 2)] =
+                        widen(kind, a[(lane * na + r) * 2 + p]);
                 }
             }
             for r in 0..nb {
@@ -93,7 +102,8 @@ fn mma_of_halves_follows_ptx() {
                 dense_c[(group + 8 * (r / 2)) * 8 + 2 * t + r % 2] = c[lane * 4 + r];
             }
         }
-        let expected = product(16, 8, k, |i, l| dense_a[i * k + l], |l, j| dense_b[l * 8 + j], |i, j| dense_c[i * 8 + j]);
+        let expected =
+            product(16, 8, k, |i, l| dense_a[i * k + l], |l, j| dense_b[l * 8 + j], |i, j| dense_c[i * 8 + j]);
         for lane in 0..32 {
             for r in 0..4 {
                 let at = (lane / 4 + 8 * (r / 2)) * 8 + 2 * (lane % 4) + r % 2;
@@ -151,7 +161,8 @@ fn mma_of_tf32_follows_ptx() {
 
 #[test]
 fn mfma_follows_cdna3() {
-    for (kind, size, k, registers) in [("f16", 32, 8, 16), ("bf16", 32, 8, 16), ("f16", 16, 16, 4), ("bf16", 16, 16, 4)] {
+    for (kind, size, k, registers) in [("f16", 32, 8, 16), ("bf16", 32, 8, 16), ("f16", 16, 16, 4), ("bf16", 16, 16, 4)]
+    {
         let quad = format!("vector<4x{kind}>");
         let mut body = format!("{THREAD}{}{}", load("a", &quad), load("b", &quad));
         body += &format!("%n = arith.constant {registers} : i64\n%base = arith.muli %tid64, %n : i64\n");
@@ -174,7 +185,13 @@ fn mfma_follows_cdna3() {
                  \"lw.store\"(%d#{i}, %q{i}) {{align = 4 : i64}} : (f32, !llvm.ptr<1>) -> ()\n"
             );
         }
-        let kernel = Kernel { target: "gfx942", block: [64, 1, 1], args: "a:in b:in c:in out:out", body: &body, ..Kernel::default() };
+        let kernel = Kernel {
+            target: "gfx942",
+            block: [64, 1, 1],
+            args: "a:in b:in c:in out:out",
+            body: &body,
+            ..Kernel::default()
+        };
         let (a, b, c) = (random_halves(kind, 256, 5), random_halves(kind, 256, 8000), random_floats(64 * registers, 3));
         let results = kernel.run([1, 1, 1], &[u16s(&a), u16s(&b), f32s(&c), Arg::Uninit(256 * registers)]);
         let d = to_f32s(results.last().unwrap());
@@ -186,7 +203,8 @@ fn mfma_follows_cdna3() {
                 if size == 32 { (32 * (i / 4 % 2) + j, 4 * (i / 8) + i % 4) } else { (16 * (i / 4) + j, i % 4) };
             lane * registers + register
         };
-        let expected = product(size, size, k, |i, l| element(&a, i, l), |l, j| element(&b, j, l), |i, j| c[place(i, j)]);
+        let expected =
+            product(size, size, k, |i, l| element(&a, i, l), |l, j| element(&b, j, l), |i, j| c[place(i, j)]);
         for i in 0..size {
             for j in 0..size {
                 assert_eq!(d[place(i, j)].to_bits(), expected[i * size + j].to_bits(), "{kind} {size} at {i}, {j}");

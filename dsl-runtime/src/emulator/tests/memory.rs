@@ -7,14 +7,32 @@ const TARGETS: [&str; 2] = ["sm_80", "gfx942"];
 
 /// A member of shared memory.
 fn shared(name: &str, offset: u32, bytes: u32) -> String {
-    format!("%{name} = \"lw.shared\"() {{offset = {offset} : i64, bytes = {bytes} : i64, align = 16 : i64, name = \"{name}\"}} : () -> !llvm.ptr<3>\n")
+    format!(
+        "%{name} = \"lw.shared\"() {{offset = {offset} : i64, bytes = {bytes} : i64, align = 16 : i64, name = \"{name}\"}} : () -> !llvm.ptr<3>\n"
+    )
 }
 
 #[test]
 fn every_width_loads_and_stores_contiguous_scattered_and_masked() {
     let types = [
-        "i8", "f16", "f32", "f64", "vector<2xi8>", "vector<3xi8>", "vector<4xi8>", "vector<2xf16>", "vector<3xf16>", "vector<8xf16>",
-        "vector<2xf32>", "vector<4xf32>", "vector<3xf32>", "vector<8xf32>", "vector<2xf64>", "vector<16xi8>", "vector<16xf64>", "i64",
+        "i8",
+        "f16",
+        "f32",
+        "f64",
+        "vector<2xi8>",
+        "vector<3xi8>",
+        "vector<4xi8>",
+        "vector<2xf16>",
+        "vector<3xf16>",
+        "vector<8xf16>",
+        "vector<2xf32>",
+        "vector<4xf32>",
+        "vector<3xf32>",
+        "vector<8xf32>",
+        "vector<2xf64>",
+        "vector<16xi8>",
+        "vector<16xf64>",
+        "i64",
     ];
     for target in TARGETS {
         for ty in types {
@@ -46,17 +64,22 @@ fn every_width_loads_and_stores_contiguous_scattered_and_masked() {
                      %v = {}\n{}",
                     shared("s", 0, 64 * size as u32),
                     if pattern == "masked" {
-                        format!("\"lw.load_masked\"(%sp, %on, %other) {{align = {align} : i64}} : (!llvm.ptr<3>, i1, {ty}) -> {ty}")
+                        format!(
+                            "\"lw.load_masked\"(%sp, %on, %other) {{align = {align} : i64}} : (!llvm.ptr<3>, i1, {ty}) -> {ty}"
+                        )
                     } else {
                         format!("\"lw.load\"(%sp) {{align = {align} : i64}} : (!llvm.ptr<3>) -> {ty}")
                     },
                     if pattern == "masked" {
-                        format!("\"lw.store_masked\"(%v, %dp, %on) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>, i1) -> ()\n")
+                        format!(
+                            "\"lw.store_masked\"(%v, %dp, %on) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>, i1) -> ()\n"
+                        )
                     } else {
                         format!("\"lw.store\"(%v, %dp) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>) -> ()\n")
                     }
                 );
-                let kernel = Kernel { target, block: [64, 1, 1], shared: 64 * size as u32, args: "a:in d:out", body: &body };
+                let kernel =
+                    Kernel { target, block: [64, 1, 1], shared: 64 * size as u32, args: "a:in d:out", body: &body, ..Kernel::default() };
                 let bytes: Vec<u8> = (0..64 * size).map(|i| (i * 89 + i / 256 * 3) as u8).collect();
                 let result = kernel.run([1, 1, 1], &[Arg::Bytes(bytes.clone()), Arg::Uninit(64 * size)]).pop().unwrap();
                 for thread in 0..64 {
@@ -89,7 +112,8 @@ fn shifted_store(shift: i64) -> String {
 #[test]
 fn out_of_bounds_names_argument_index_and_thread() {
     for (shift, thread, index) in [(8, 24, 32), (-3, 0, -3)] {
-        let report = Kernel { args: "d:out", body: &shifted_store(shift), ..Kernel::default() }.report(&[Arg::Uninit(128)]);
+        let report =
+            Kernel { args: "d:out", body: &shifted_store(shift), ..Kernel::default() }.report(&[Arg::Uninit(128)]);
         assert_eq!(report.kind, ReportKind::OutOfBounds);
         assert_eq!(report.message, format!("index {index} of 32: write outside `d`"));
         assert_eq!((report.block, report.thread), (Some([0, 0, 0]), Some([thread, 0, 0])));
@@ -120,11 +144,13 @@ fn misaligned_read_only_and_unwritten() {
              %v = \"lw.load\"(%p) {{align = 8 : i64}} : (!llvm.ptr<1>) -> vector<2xf32>\n"
         )
     };
-    let report = Kernel { args: "x:in", body: &vector_load("x"), ..Kernel::default() }.report(&[Arg::Bytes(vec![0; 256])]);
+    let report =
+        Kernel { args: "x:in", body: &vector_load("x"), ..Kernel::default() }.report(&[Arg::Bytes(vec![0; 256])]);
     assert_eq!((report.kind, report.lane), (ReportKind::Misaligned, Some(1)));
     assert_eq!(report.message, "read of `x` at byte 4, which is no multiple of 8");
 
-    let report = Kernel { args: "d:in", body: &shifted_store(0), ..Kernel::default() }.report(&[Arg::Bytes(vec![0; 128])]);
+    let report =
+        Kernel { args: "d:in", body: &shifted_store(0), ..Kernel::default() }.report(&[Arg::Bytes(vec![0; 128])]);
     assert_eq!(report.kind, ReportKind::ReadOnly);
 
     // Half the threads write, then all read.
@@ -217,7 +243,14 @@ fn bounded_buffers_give_zero_outside() {
 #[test]
 fn atomics_count_every_lane_of_every_block() {
     for target in TARGETS {
-        for (ty, kind, value) in [("i32", "add", "3"), ("i64", "add", "3"), ("f32", "fadd", "3.0"), ("f64", "fadd", "3.0"), ("f16", "fadd", "3.0"), ("i16", "add", "3")] {
+        for (ty, kind, value) in [
+            ("i32", "add", "3"),
+            ("i64", "add", "3"),
+            ("f32", "fadd", "3.0"),
+            ("f64", "fadd", "3.0"),
+            ("f16", "fadd", "3.0"),
+            ("i16", "add", "3"),
+        ] {
             let body = format!(
                 "%v = arith.constant {value} : {ty}\n%o = \"lw.atomic_rmw\"(%d, %v) {{kind = \"{kind}\", ordering = \"relaxed\", scope = \"device\"}} \
                  : (!llvm.ptr<1>, {ty}) -> {ty}\n"
@@ -254,7 +287,7 @@ fn shared_atomics_and_compare_exchange() {
     for (kind, model) in ops {
         let body = format!(
             "{THREAD}{}%k = arith.constant 5 : i32\n%kk = arith.constant -77777 : i32\n%v = arith.muli %tid, %kk : i32\n\
-             \"lw.store\"(%k, %s) {{align = 4 : i64}} : (i32, !llvm.ptr<3>) -> ()\n\
+             \"lw.store\"(%k, %s) {{align = 4 : i64}} : (i32, !llvm.ptr<3>) -> ()\n\"lw.warp_sync\"() : () -> ()\n\
              %o = \"lw.atomic_rmw\"(%s, %v) {{kind = \"{kind}\", ordering = \"acq_rel\", scope = \"block\"}} : (!llvm.ptr<3>, i32) -> i32\n{}",
             shared("s", 0, 4),
             store("o", "d", "i32")
@@ -313,11 +346,16 @@ fn asynchronous_copies_land_when_waited_for() {
     let halves: Vec<u16> = result.chunks(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
     let expected: Vec<u16> = (0..256).map(|i| if i < 240 { i } else { 0 }).collect();
     assert_eq!(halves, expected);
-    for between in [String::new(), commit.to_owned(), wait(0), format!("{commit}{}", wait(1)), format!("{}{commit}", wait(0))] {
+    for between in
+        [String::new(), commit.to_owned(), wait(0), format!("{commit}{}", wait(1)), format!("{}{commit}", wait(0))]
+    {
         let report = run(&between).unwrap_err();
         assert_eq!(report.kind, ReportKind::Uninitialized, "{between}");
         assert_eq!(report.location.as_ref().map(|l| l.line), Some(30));
-        assert!(report.notes.iter().any(|n| n.contains("started at k.rs:20:1 and has not been waited for")), "{report}");
+        assert!(
+            report.notes.iter().any(|n| n.contains("started at k.rs:20:1 and has not been waited for")),
+            "{report}"
+        );
     }
     assert!(run(&format!("{commit}{commit}{}", wait(1))).is_ok());
 }

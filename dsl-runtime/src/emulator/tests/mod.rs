@@ -1,11 +1,16 @@
 //! Tests on small kernels in the traced form.
 
+#![allow(clippy::type_complexity, reason = "tables of operations and their models")]
+
 mod control;
 mod elementwise;
 mod kernels;
 mod matrix;
 mod memory;
+mod numbers;
+mod races;
 mod sync;
+mod traffic;
 
 use std::rc::Rc;
 
@@ -14,7 +19,7 @@ use lacewing_core::{Error, Traced};
 
 use super::exec::interpret::{Interpreter, interpret_baseline, interpreter};
 use super::launch::run_with;
-use super::{ArgValue, Buffer, Launch, LaunchStats, Program, Report};
+use super::{ArgValue, Buffer, Checks, Launch, LaunchStats, Program, Report};
 
 /// A kernel of one block dimension: arguments in MLIR's syntax, then the body.
 pub(crate) struct Kernel<'a> {
@@ -23,11 +28,12 @@ pub(crate) struct Kernel<'a> {
     pub(crate) shared: u32,
     pub(crate) args: &'a str,
     pub(crate) body: &'a str,
+    pub(crate) checks: Checks,
 }
 
 impl Default for Kernel<'_> {
     fn default() -> Self {
-        Self { target: "sm_80", block: [32, 1, 1], shared: 0, args: "", body: "" }
+        Self { target: "sm_80", block: [32, 1, 1], shared: 0, args: "", body: "", checks: Checks::default() }
     }
 }
 
@@ -86,7 +92,7 @@ impl Kernel<'_> {
             .into_iter()
             .map(|interpreter| {
                 let (buffers, values) = bind(args);
-                let launch = Launch { threads: 1, ..Launch::new(grid, values) };
+                let launch = Launch { threads: 1, checks: self.checks, ..Launch::new(grid, values) };
                 run_with(&program, &launch, interpreter).unwrap_or_else(|report| panic!("{report}"));
                 buffers.iter().map(Buffer::read).collect()
             })
@@ -98,7 +104,8 @@ impl Kernel<'_> {
     /// Runs a kernel that must fail.
     pub(crate) fn report(&self, args: &[Arg]) -> Box<Report> {
         let (_, values) = bind(args);
-        super::run(&self.decode(), &Launch::new([1, 1, 1], values)).expect_err("the kernel has a mistake")
+        let launch = Launch { checks: self.checks, ..Launch::new([1, 1, 1], values) };
+        super::run(&self.decode(), &launch).expect_err("the kernel has a mistake")
     }
 }
 
@@ -173,7 +180,18 @@ impl Random {
 
     /// Bits that often hit the edges of numeric formats.
     pub(crate) fn edgy(&mut self, bits: u32) -> u64 {
-        let edges = [0, 1, u64::MAX, 1 << (bits - 1), (1 << (bits - 1)) - 1, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x3f80_0000, 0x8000_0000];
+        let edges = [
+            0,
+            1,
+            u64::MAX,
+            1 << (bits - 1),
+            (1 << (bits - 1)) - 1,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0x3f80_0000,
+            0x8000_0000,
+        ];
         let value = match self.next() % 4 {
             0 => edges[self.next() as usize % edges.len()],
             1 => self.next() % 64,
@@ -204,13 +222,19 @@ pub(crate) fn element(buffer: &str, ty: &str) -> String {
 /// `%NAME_v` loaded from `%NAME[tid]`.
 pub(crate) fn load(buffer: &str, ty: &str) -> String {
     let align = align(ty);
-    format!("{}%{buffer}_v = \"lw.load\"(%{buffer}_p) {{align = {align} : i64}} : (!llvm.ptr<1>) -> {ty}\n", element(buffer, ty))
+    format!(
+        "{}%{buffer}_v = \"lw.load\"(%{buffer}_p) {{align = {align} : i64}} : (!llvm.ptr<1>) -> {ty}\n",
+        element(buffer, ty)
+    )
 }
 
 /// `%value` stored to `%NAME[tid]`.
 pub(crate) fn store(value: &str, buffer: &str, ty: &str) -> String {
     let align = align(ty);
-    format!("{}\"lw.store\"(%{value}, %{buffer}_p) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>) -> ()\n", element(buffer, ty))
+    format!(
+        "{}\"lw.store\"(%{value}, %{buffer}_p) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>) -> ()\n",
+        element(buffer, ty)
+    )
 }
 
 fn align(ty: &str) -> u32 {

@@ -19,7 +19,8 @@ fn reversal(barrier: &str) -> String {
 #[test]
 fn barriers_order_warps_under_every_seed() {
     for target in ["sm_80", "gfx942"] {
-        let kernel = Kernel { target, block: [256, 1, 1], shared: 1024, args: "d:out", body: &reversal("gpu.barrier\n") };
+        let kernel =
+            Kernel { target, block: [256, 1, 1], shared: 1024, args: "d:out", body: &reversal("gpu.barrier\n"), ..Kernel::default() };
         let program = kernel.decode();
         for seed in 0..30 {
             let (buffers, _) = launch(&program, [3, 1, 1], &[Arg::Uninit(3072)], seed);
@@ -52,12 +53,17 @@ fn a_barrier_that_some_warps_skip_names_every_warp() {
     let report = Kernel { body: &body, block: [96, 1, 1], ..Kernel::default() }.report(&[]);
     assert_eq!(report.kind, ReportKind::DivergentBarrier);
     assert_eq!(report.message, "a barrier that part of the block never reaches");
-    assert_eq!(report.notes, ["warp 0 waits at the block's barrier at k.rs:5:9", "warp 1 has ended", "warp 2 has ended"]);
+    assert_eq!(
+        report.notes,
+        ["warp 0 waits at the block's barrier at k.rs:5:9", "warp 1 has ended", "warp 2 has ended"]
+    );
     assert_eq!(report.location.as_ref().map(|l| l.line), Some(5));
 }
 
 fn named(id: u32, threads: u32, kind: &str) -> String {
-    format!("\"lw.named_barrier\"() {{id = {id} : i64, threads = {threads} : i64, kind = \"{kind}\"}} : () -> () loc(\"k.rs\":8:1)\n")
+    format!(
+        "\"lw.named_barrier\"() {{id = {id} : i64, threads = {threads} : i64, kind = \"{kind}\"}} : () -> () loc(\"k.rs\":8:1)\n"
+    )
 }
 
 #[test]
@@ -88,11 +94,14 @@ fn deadlocks_show_where_each_warp_waits() {
     let body = named(1, 96, "sync");
     let report = Kernel { block: [64, 1, 1], body: &body, ..Kernel::default() }.report(&[]);
     assert_eq!(report.kind, ReportKind::Deadlock);
-    assert_eq!(report.notes, [
-        "warp 0 waits at named barrier 1 at k.rs:8:1: 64 of 96 threads have arrived",
-        "warp 1 waits at named barrier 1 at k.rs:8:1: 64 of 96 threads have arrived"
-    ]);
-    let report = Kernel { block: [64, 1, 1], body: &named(1, 32, "arrive").repeat(1), ..Kernel::default() };
+    assert_eq!(
+        report.notes,
+        [
+            "warp 0 waits at named barrier 1 at k.rs:8:1: 64 of 96 threads have arrived",
+            "warp 1 waits at named barrier 1 at k.rs:8:1: 64 of 96 threads have arrived"
+        ]
+    );
+    let report = Kernel { block: [64, 1, 1], body: &named(1, 32, "arrive").clone(), ..Kernel::default() };
     report.run([1, 1, 1], &[]);
 }
 
@@ -102,7 +111,7 @@ fn shuffles_follow_ptx_on_warps_and_waves() {
         for (mode, index) in [("xor", 1), ("xor", 16), ("xor", 5), ("up", 3), ("down", 7), ("idx", 9)] {
             for dynamic in [false, true] {
                 let offset = if dynamic {
-                    format!("%z = arith.muli %tid, %zero : i32\n%o = arith.addi %z, %k : i32\n")
+                    "%z = arith.muli %tid, %zero : i32\n%o = arith.addi %z, %k : i32\n".to_string()
                 } else {
                     "%o = arith.constant 0 : i32\n".replace("0 :", &format!("{index} :"))
                 };
@@ -117,8 +126,20 @@ fn shuffles_follow_ptx_on_warps_and_waves() {
                     let (warp, lane) = (thread / width * width, thread % width);
                     let source = match mode {
                         "xor" => lane ^ index,
-                        "up" => if lane >= index { lane - index } else { lane },
-                        "down" => if lane + index < width { lane + index } else { lane },
+                        "up" => {
+                            if lane >= index {
+                                lane - index
+                            } else {
+                                lane
+                            }
+                        }
+                        "down" => {
+                            if lane + index < width {
+                                lane + index
+                            } else {
+                                lane
+                            }
+                        }
                         _ => index,
                     };
                     assert_eq!(result as usize, warp + source, "{target} {mode} {index} {thread}");
@@ -156,7 +177,7 @@ fn ballots_and_elections_see_active_lanes_only() {
         for (thread, chunk) in results.chunks(8).enumerate() {
             let result = u64::from_le_bytes(chunk.try_into().unwrap());
             let warp = thread / width * width;
-            let active = |t: usize| t % 3 != 0;
+            let active = |t: usize| !t.is_multiple_of(3);
             let expected = if !active(thread) {
                 (thread % width) as u64
             } else if (warp..thread).all(|t| !active(t)) {
