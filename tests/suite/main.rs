@@ -14,4 +14,5 @@ mod cli_compile;
 mod cli_run;
 mod frontend;
 mod launch;
+mod sanitizer;
 mod ui;
