@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use lacewing_runtime::compare::Comparison;
 use lacewing_runtime::device::Printed;
+use lacewing_runtime::emulator::Checks;
 use lacewing_runtime::host::Random;
 use lacewing_runtime::registry::{KernelEntry, Settings};
 use lacewing_runtime::runner::{Runner, Sizes, check_tensors};
@@ -43,6 +44,9 @@ pub(crate) struct Arguments {
     /// Seed for the order in which the emulator runs warps
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// The emulator's checks: all, none, or names with commas (init, nan, inf, races, copies)
+    #[arg(long, value_name = "NAMES", default_value = "all")]
+    checks: String,
     /// Write JSON about the run
     #[arg(long)]
     json: bool,
@@ -64,9 +68,13 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
     let mut settings = settings(entry, &arguments.set)?;
     // With `--json`, standard output holds the JSON and nothing else.
     let printed = if arguments.json { Printed::Stderr } else { Printed::Stdout };
+    let checks: Checks = arguments.checks.parse().map_err(Failure::input)?;
     // Synchronous, so that a fault on a GPU names its kernel.
-    let device =
-        Device::from_name(&arguments.device)?.with_seed(arguments.seed).with_printed(printed).with_synchronous(true);
+    let device = Device::from_name(&arguments.device)?
+        .with_seed(arguments.seed)
+        .with_printed(printed)
+        .with_checks(checks)
+        .with_synchronous(true);
     if !entry.targets.contains(&device.target()) {
         // The kernel's own words about its targets.
         entry.build_for(&settings, device.target())?;

@@ -7,6 +7,7 @@ use lacewing::kernels::reference::{self, unit_roundoff};
 use lacewing::kernels::{HostFloat, axpy, matmul, rms_norm, softmax, transpose};
 use lacewing::prelude::*;
 use lacewing::runtime::compare::{Comparison, Unit};
+use lacewing::runtime::emulator::{Check, Checks};
 use lacewing::runtime::host::Random;
 use lacewing::runtime::{Element, ElementOf, Error, LaunchStats};
 
@@ -201,6 +202,8 @@ fn softmax_has_no_overflow_and_gives_masked_elements_nothing() {
     let inf = f32::INFINITY;
     let columns = 300;
     for device in devices() {
+        // The emulator would report the NaN that a row of -inf is documented to give.
+        let device = device.with_checks(Checks::default().without(Check::Nan));
         let mut x = vec![0.0f32; 5 * columns];
         for (i, x) in x.iter_mut().enumerate() {
             *x = match i / columns {

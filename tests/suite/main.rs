@@ -18,5 +18,6 @@ mod differential;
 mod frontend;
 mod kernels;
 mod launch;
+mod sanitizer;
 mod snapshots;
 mod ui;

@@ -1,0 +1,286 @@
+//! The checks of the emulator on kernels in the language: planted mistakes (numbered as in the debugging
+//! cases) are found at their line, marked `// <- D1` and so on; bundled kernels are clean.
+
+use lacewing::kernels::ENTRIES;
+use lacewing::prelude::*;
+use lacewing::runtime::emulator::{Check, Checks, Report, ReportKind, Space};
+use lacewing::runtime::host::Random;
+use lacewing::runtime::registry::{KernelEntry, Settings};
+use lacewing::runtime::runner::Sizes;
+use lacewing::runtime::{Error, LaunchStats};
+
+/// Number of the line of this file that ends in `// <- TAG`.
+fn marked(tag: &str) -> u32 {
+    let mark = format!("// <- {tag}");
+    let line = include_str!("sanitizer.rs").lines().position(|line| line.ends_with(&mark));
+    line.unwrap() as u32 + 1
+}
+
+fn report(outcome: Result<LaunchStats, Error>) -> Box<Report> {
+    match outcome {
+        Err(Error::Report(report)) => report,
+        other => panic!("no report: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn assert_report(report: &Report, kind: ReportKind, tag: &str) {
+    assert_eq!(report.kind, kind, "{report}");
+    let location = report.location.as_ref().unwrap();
+    assert!(location.file.ends_with("sanitizer.rs") && location.line == marked(tag), "{report}");
+}
+
+fn device() -> Device {
+    Device::emulator(Target::SM_80).unwrap()
+}
+
+/// Softmax of rows in which an element that is not positive is masked.
+#[kernel(block = [32, 1, 1])]
+fn masked_softmax(#[comptime] guarded: bool, x: Tensor<F32, 2>, y: TensorMut<F32, 2>) {
+    let (row, column) = (block_id(X), thread_id(X));
+    let score = x.at((row, column)).load();
+    let score = (score > 0.0).select(score, F32::from(f32::NEG_INFINITY));
+    let mut max = reduce_warp(score, |a, b| a.max(b));
+    if const_expr(guarded) {
+        max = (max == f32::NEG_INFINITY).select(F32::from(0.0), max);
+    }
+    let weight = (score - max).exp(); // <- D1
+    let total = reduce_warp(weight, |a, b| a + b);
+    let inverse = F32::from(1.0) / total; // <- D2
+    y.at((row, column)).store(weight * inverse);
+}
+
+fn softmax_of(guarded: bool, checks: Checks) -> Result<LaunchStats, Error> {
+    let dev = device().with_checks(checks);
+    // Row 2 has nothing to see.
+    let x: Vec<f32> = (0..128).map(|i| if i / 32 == 2 { -1.0 } else { i as f32 / 64.0 + 0.1 }).collect();
+    let x = dev.tensor_from_slice(&x, [4, 32])?;
+    let mut y = dev.tensor_uninit::<f32, 2>([4, 32])?;
+    masked_softmax::new(guarded).grid([4, 1, 1]).launch(&dev, (&x, &mut y))
+}
+
+#[test]
+fn d1_a_fully_masked_row() {
+    let report = report(softmax_of(false, Checks::default()));
+    assert_report(&report, ReportKind::NotANumber, "D1");
+    assert_eq!(report.message, "-inf - -inf is NaN");
+    assert_eq!((report.block, report.thread), (Some([2, 0, 0]), Some([0, 0, 0])));
+    assert!(report.help.unwrap().contains("(max == f32::NEG_INFINITY).select(F32::from(0.0), max)"));
+}
+
+#[test]
+fn d2_one_over_an_empty_sum() {
+    let report = report(softmax_of(true, Checks::default()));
+    assert_report(&report, ReportKind::DivisionByZero, "D2");
+    assert_eq!(report.message, "division by zero: 1 / 0 is inf");
+    assert!(report.notes.iter().any(|note| note.ends_with(": 0 * inf")), "{report}");
+    softmax_of(true, Checks::default().without(Check::Nan)).unwrap();
+}
+
+/// The sum of exponentials in one pass, with the factor the wrong way round.
+#[kernel(block = [32, 1, 1])]
+fn online_sum(x: Tensor<F32, 2>, y: TensorMut<F32, 1>) {
+    let row = thread_id(X);
+    let mut max = F32::from(f32::NEG_INFINITY);
+    let mut sum = F32::from(0.0);
+    for column in range(x.extent(1)) {
+        let score = x.at((row, column)).load();
+        let new_max = max.max(score);
+        let rescale = (new_max - max).exp();
+        sum = sum * rescale + (score - new_max).exp(); // <- D3
+        max = new_max;
+    }
+    y.at(row).store(sum);
+}
+
+#[test]
+fn d3_the_first_iteration_of_online_softmax() {
+    let dev = device();
+    let x = dev.tensor_from_slice(&[0.5_f32; 128], [32, 4]).unwrap();
+    let mut y = dev.tensor_uninit::<f32, 1>([32]).unwrap();
+    let report = report(online_sum::new().grid([1, 1, 1]).launch(&dev, (&x, &mut y)));
+    assert_report(&report, ReportKind::NotANumber, "D3");
+    assert_eq!(report.message, "0 * inf is NaN");
+    assert!(report.notes.iter().any(|note| note.starts_with("in the first iteration of the loop at")), "{report}");
+}
+
+/// One sum a partition: to a slot of its own, or wrongly to the partition's number in all the work.
+#[kernel(block = [32, 1, 1])]
+fn partial_sums(#[comptime] first: i32, x: Tensor<F32, 1>, partial: TensorMut<F32, 1>) {
+    let slot = block_id(X);
+    let value = x.at(slot * 32 + thread_id(X)).load();
+    let sum = reduce_warp(value, |a, b| a + b);
+    if thread_id(X) == 0 {
+        partial.at(slot + first).store(sum); // <- D4
+    }
+}
+
+#[kernel(block = [32, 1, 1])]
+fn total(partial: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
+    if thread_id(X) == 0 {
+        let mut sum = F32::from(0.0);
+        for slot in range(partial.extent(0)) {
+            sum += partial.at(slot).load(); // <- D5
+        }
+        y.at(0).store(sum);
+    }
+}
+
+#[test]
+fn d4_and_d5_slots_that_nothing_wrote() {
+    let dev = device();
+    let x = dev.tensor_from_slice(&[1.0_f32; 128], [128]).unwrap();
+    let mut partial = dev.tensor_uninit::<f32, 1>([4]).unwrap();
+    // A slot beyond the end.
+    let beyond = report(partial_sums::new(1).grid([4, 1, 1]).launch(&dev, (&x, &mut partial)));
+    assert_report(&beyond, ReportKind::OutOfBounds, "D4");
+    // Slots that stay empty: the output says which, and so does the kernel that reads them.
+    let mut partial = dev.tensor_uninit::<f32, 1>([4]).unwrap();
+    partial_sums::new(1).grid([3, 1, 1]).launch(&dev, (&x, &mut partial)).unwrap();
+    assert!(matches!(partial.to_vec(), Err(Error::Unwritten { ref index, .. }) if *index == [0]));
+    let mut y = dev.tensor_uninit::<f32, 1>([1]).unwrap();
+    let empty = report(total::new().grid([1, 1, 1]).launch(&dev, (&partial, &mut y)));
+    assert_report(&empty, ReportKind::Uninitialized, "D5");
+    assert_eq!(empty.address.as_ref().and_then(|address| address.index), Some(0));
+}
+
+#[kernel(block = [64, 1, 1])]
+fn waits_in_a_branch(y: TensorMut<I32, 1>) {
+    let i = thread_id(X);
+    if i < 40 {
+        barrier(); // <- D16
+    }
+    y.at(i).store(i);
+}
+
+#[test]
+fn d16_a_barrier_in_a_divergent_branch() {
+    let dev = device();
+    let mut y = dev.tensor_uninit::<i32, 1>([64]).unwrap();
+    let report = report(waits_in_a_branch::new().grid([1, 1, 1]).launch(&dev, (&mut y,)));
+    assert_report(&report, ReportKind::DivergentBarrier, "D16");
+}
+
+/// Reverses a block through shared memory, without a barrier when `hasty`.
+#[kernel(block = [128, 1, 1])]
+fn reverse(#[comptime] hasty: bool, x: Tensor<F16, 1>, y: TensorMut<F16, 1>) {
+    let tile = shared_array_named::<F16>("tile", 128);
+    let (i, base) = (thread_id(X), block_id(X) * 128);
+    tile.at(i).store(x.at(base + i).load()); // <- D18 write
+    if const_expr(!hasty) {
+        barrier();
+    }
+    y.at(base + i).store(tile.at(127 - i).load()); // <- D18 read
+}
+
+#[test]
+fn d18_shared_memory_without_a_barrier() {
+    let x = vec![half::f16::ONE; 256];
+    for seed in 0..10 {
+        let launch = |hasty: bool, checks: Checks| {
+            let dev = device().with_seed(seed).with_checks(checks);
+            let x = dev.tensor_from_slice(&x, [256]).unwrap();
+            let mut y = dev.tensor_uninit::<half::f16, 1>([256]).unwrap();
+            reverse::new(hasty).grid([2, 1, 1]).launch(&dev, (&x, &mut y))
+        };
+        launch(false, Checks::default()).unwrap();
+        let report = report(launch(true, Checks::default().without(Check::Initialized)));
+        assert_eq!(report.kind, ReportKind::Race, "{report}");
+        let line = report.location.as_ref().unwrap().line;
+        let (write, read) = (marked("D18 write"), marked("D18 read"));
+        assert!(line == write || line == read, "{report}");
+        let other = format!("sanitizer.rs:{}", if line == write { read } else { write });
+        assert!(report.message.contains(&other), "{report}");
+        assert_eq!(report.help.as_deref(), Some("put a `barrier()` between the two"));
+    }
+}
+
+/// A transpose through shared memory whose rows are `pitch` words apart.
+#[kernel(block = [32, 1, 1])]
+fn transpose_tile(#[comptime] pitch: usize, x: Tensor<F32, 2>, y: TensorMut<F32, 2>) {
+    let tile = shared_array_named::<F32>("tile", 32 * pitch);
+    let i = thread_id(X);
+    for row in range_constexpr(32) {
+        tile.at(i + ((row * pitch) as i32)).store(x.at((row, i)).load());
+    }
+    barrier();
+    for row in range_constexpr(32) {
+        let value = tile.at(i * (pitch as i32) + (row as i32)).load(); // <- D24
+        y.at((row, i)).store(value);
+    }
+}
+
+#[test]
+fn d24_bank_conflicts_by_line() {
+    let dev = device().with_checks(Checks::default().with(Check::Performance));
+    let degree = |pitch: usize| {
+        let x = dev.tensor_from_slice(&vec![1.0_f32; 1024], [32, 32]).unwrap();
+        let mut y = dev.tensor_uninit::<f32, 2>([32, 32]).unwrap();
+        let stats = transpose_tile::new(pitch).grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
+        let shared = |line: u32| {
+            let mut costs = stats.line_costs.iter().filter(|cost| cost.space == Space::Shared);
+            costs.find(|cost| cost.location.line == line).unwrap().clone()
+        };
+        let cost = shared(marked("D24"));
+        assert_eq!((cost.accesses, cost.least), (32, 32));
+        assert_eq!(cost.cost, 32 * cost.degree);
+        cost.degree
+    };
+    assert_eq!([degree(32), degree(33), degree(40)], [32, 1, 8]);
+}
+
+/// Runs a bundled kernel on random inputs under ten seeds of the scheduler, with all checks.
+fn clean(entry: &KernelEntry, target: Target, sizes: &[&str], set: &[(&str, &str)]) {
+    let mut settings = Settings::defaults(entry.parameters);
+    for (name, value) in set {
+        settings.set(name, value).unwrap();
+    }
+    let runner = entry.runner.unwrap();
+    let mut chosen = Sizes::defaults(runner.dimensions());
+    sizes.iter().for_each(|size| chosen.set(size).unwrap());
+    let mut inputs = runner.random(&settings, &chosen, &mut Random::new(7)).unwrap();
+    runner.prepare(&mut settings, &mut inputs, &mut Vec::new()).unwrap();
+    for seed in 0..10 {
+        let dev = Device::emulator(target).unwrap().with_seed(seed);
+        let outcome = runner.run(&dev, &settings, &inputs);
+        assert!(outcome.is_ok(), "{} {target} {sizes:?} {set:?} seed {seed}: {}", entry.name, outcome.unwrap_err());
+    }
+}
+
+#[test]
+fn bundled_kernels_are_clean_under_ten_seeds() {
+    for entry in ENTRIES {
+        for target in [Target::SM_80, Target::GFX942] {
+            let dtypes: &[&str] =
+                if entry.name == "matmul" || entry.name == "fmha_fwd" { &["f16", "bf16"] } else { &["f16", "f32"] };
+            for dtype in dtypes {
+                if Settings::defaults(entry.parameters).has("dtype") {
+                    clean(entry, target, &[], &[("dtype", dtype)]);
+                } else {
+                    clean(entry, target, &[], &[]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_is_clean_under_ten_seeds() {
+    let fwd = ENTRIES.iter().find(|entry| entry.name == "fmha_fwd").unwrap();
+    let shapes: [(&[&str], &str, &str); 6] = [
+        (&["B=1", "Hq=2", "Hkv=1", "Sq=130", "Sk=200"], "64", "false"),
+        // Rows without keys: more queries than keys under the causal mask.
+        (&["B=1", "Hq=1", "Hkv=1", "Sq=150", "Sk=40"], "64", "true"),
+        (&["B=1", "Hq=2", "Hkv=2", "Sq=1", "Sk=333"], "128", "false"),
+        (&["B=2", "Hq=1", "Hkv=1", "Sq=106", "Sk=106"], "40", "true"),
+        (&["B=1", "Hq=1", "Hkv=1", "Sq=65", "Sk=1"], "256", "false"),
+        (&["B=1", "Hq=1", "Hkv=1", "Sq=64", "Sk=256"], "16", "true"),
+    ];
+    for (sizes, head_dim, causal) in shapes {
+        let dimension = format!("D={head_dim}");
+        let sizes: Vec<&str> = sizes.iter().copied().chain([dimension.as_str()]).collect();
+        for target in [Target::SM_80, Target::GFX942] {
+            clean(fwd, target, &sizes, &[("causal", causal)]);
+        }
+    }
+}
