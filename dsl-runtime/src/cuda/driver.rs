@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys;
-use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use cudarc::driver::{CudaContext, CudaGraph, CudaStream, DriverError, result};
 use lacewing_core::Target;
 
 use crate::error::Error;
@@ -381,6 +381,13 @@ impl Function {
         // which no parameter exceeds; the driver copies them before it returns.
         unsafe { sys::cuLaunchKernelEx(&config, self.handle, pointers.as_mut_ptr(), std::ptr::null_mut()) }.result()
     }
+}
+
+/// Puts a graph on a stream, which need not be the one that it was captured on.
+pub(super) fn launch_graph(graph: &CudaGraph, stream: &CudaStream) -> Result<(), DriverError> {
+    stream.context().bind_to_thread()?;
+    // SAFETY: graph and stream are alive; a graph is not `Sync`, so no other thread uses it now.
+    unsafe { result::graph::launch(graph.cu_graph_exec(), stream.cu_stream()) }
 }
 
 /// Parameters that a function may have, flattened. Sixteen tensors of rank 5 have 176; a kernel's parameters have
