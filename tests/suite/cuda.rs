@@ -313,6 +313,26 @@ fn a_graph_replays_its_launches_and_keeps_its_tensors() {
 }
 
 #[test]
+fn others_go_on_while_a_graph_is_captured() {
+    let Some(device) = gpu() else { return };
+    let mut y = device.tensor_zeros::<f32, 1>([256]).unwrap();
+    let graph = device.capture(|device| {
+        let other = std::thread::spawn(|| {
+            let device = Device::cuda(0)?;
+            let stream = device.new_stream()?;
+            let mut z = device.tensor_from_slice(&ramp(256), [256])?;
+            count_up::new().grid([1, 1, 1]).launch(&stream, (3, &mut z))?;
+            device.synchronize()?;
+            z.to_vec()
+        });
+        assert_eq!(other.join().unwrap()?[255], 258.0);
+        count_up::new().grid([1, 1, 1]).launch(device, (2, &mut y)).map(drop)
+    });
+    graph.unwrap().launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0; 256]);
+}
+
+#[test]
 fn the_emulator_says_that_it_has_no_graphs() {
     let text = Device::emulator(Target::SM_80).unwrap().capture(|_| Ok(())).unwrap_err().to_string();
     assert_eq!(text, "emulator:sm_80 has no graphs: launch the kernels themselves");

@@ -145,6 +145,16 @@ impl fmt::Display for Driver {
     }
 }
 
+/// The context that all of a process shares on a GPU.
+pub(super) fn open(ordinal: usize) -> Result<Arc<CudaContext>, DriverError> {
+    let context = CudaContext::new(ordinal)?;
+    // With tracking, the first new stream waits for the whole GPU, which ends every capture that is under way in
+    // another thread.
+    // SAFETY: what is tracked are `CudaSlice`s; none is made in this context, which no other library gets from us.
+    unsafe { context.disable_event_tracking() };
+    Ok(context)
+}
+
 /// The driver's own words for an error.
 pub(super) fn words(error: DriverError) -> String {
     let text = error.error_string().map(|text| text.to_string_lossy().into_owned());

@@ -106,7 +106,7 @@ impl Gpu {
         }
         let target = target.unwrap_or(best);
         let opened = || -> Result<Self, DriverError> {
-            let context = CudaContext::new(ordinal)?;
+            let context = driver::open(ordinal)?;
             let stream = context.new_stream()?;
             Self::new(context, stream, info.name.clone(), target)
         };
