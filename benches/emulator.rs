@@ -18,12 +18,15 @@ fn main() {
     divan::main();
 }
 
+/// The host's type of a kernel's elements.
+type Half = <F16 as Scalar>::Host;
+
 /// Attention of the given sizes: head dimension 64, one sequence, f16, not causal.
 fn forward(bencher: Bencher, target: Target, heads: usize, length: usize) {
     let device = Device::emulator(target).unwrap().with_threads(2);
     let shape = [1, heads, length, 64];
     let mut random = Random::new(1);
-    let mut tensor = || device.tensor_from(&random.tensor(ScalarType::F16, &shape, 1.0).unwrap()).unwrap();
+    let mut tensor = || device.tensor_from::<Half, 4>(&random.tensor(ScalarType::F16, &shape, 1.0).unwrap()).unwrap();
     let (q, k, v) = (tensor(), tensor(), tensor());
     let kv_len = device.tensor_from_slice(&[length as i32], [1]).unwrap();
     let mut o = device.tensor_uninit(shape).unwrap();

@@ -1,10 +1,10 @@
 //! Simplification, composition, complement and inverses.
 
+use super::LayoutError;
 use super::dim::Dim;
 use super::nested::{IntTuple, Nested};
 use super::shape::{Layout, Mode};
 use super::tile::{Tile, Tiler};
-use super::LayoutError;
 
 /// One mode alone, or the tuple of several; no mode at all is `1:0`.
 fn tree_of(mut modes: Vec<Mode>) -> Nested<Mode> {
@@ -37,7 +37,6 @@ fn push_coalesced(modes: &mut Vec<Mode>, mode: Mode) -> Result<(), LayoutError> 
 struct Digits {
     bounded: Vec<Mode>,
     last: Dim,
-    text: String,
 }
 
 impl Digits {
@@ -57,7 +56,7 @@ impl Digits {
             last = mode.stride.clone();
             bounded.pop();
         }
-        Ok(Self { bounded, last, text: layout.coalesce()?.to_string() })
+        Ok(Self { bounded, last })
     }
 }
 
@@ -65,6 +64,7 @@ impl Digits {
 struct Composition<'a> {
     digits: &'a Digits,
     reach: Vec<i64>,
+    lhs: &'a Layout,
     rhs: &'a Layout,
 }
 
@@ -83,7 +83,8 @@ impl Composition<'_> {
             return Ok(Nested::Leaf(Mode::new(mode.extent.clone(), mode.stride.times(&self.digits.last)?)));
         }
         let (mut elements, mut stride) = (mode.extent.get(operation)?, mode.stride.get(operation)?);
-        let (lhs, rhs) = (&self.digits.text, self.rhs);
+        let (left, right) = (self.lhs, self.rhs);
+        let texts = || Ok::<_, LayoutError>((left.coalesce()?.to_string(), right.to_string()));
         let mut result = Vec::new();
         for (digit, reach) in self.digits.bounded.iter().zip(&mut self.reach) {
             let extent = digit.extent.get(operation)?;
@@ -97,16 +98,16 @@ impl Composition<'_> {
             } else if extent % stride == 0 {
                 extent / stride
             } else {
-                let (lhs, rhs) = (lhs.clone(), rhs.to_string());
+                let (lhs, rhs) = texts()?;
                 return Err(LayoutError::StrideDivisibility { lhs, rhs, stride, extent });
             };
             if elements % inside != 0 {
-                let (lhs, rhs) = (lhs.clone(), rhs.to_string());
+                let (lhs, rhs) = texts()?;
                 return Err(LayoutError::ShapeDivisibility { lhs, rhs, elements, extent: inside });
             }
             *reach += (inside - 1) * stride;
             if *reach >= extent {
-                let (lhs, rhs) = (lhs.clone(), rhs.to_string());
+                let (lhs, rhs) = texts()?;
                 return Err(LayoutError::Carry { lhs, rhs, reached: *reach, extent });
             }
             result.push(Mode::new(inside, digit.stride.times(&stride.into())?));
@@ -288,7 +289,7 @@ impl Layout {
 
     fn compose(&self, rhs: &Self) -> Result<Self, LayoutError> {
         let digits = Digits::of(self)?;
-        let mut composition = Composition { reach: vec![0; digits.bounded.len()], digits: &digits, rhs };
+        let mut composition = Composition { reach: vec![0; digits.bounded.len()], digits: &digits, lhs: self, rhs };
         let tree = rhs.tree().try_expand(&mut |mode| composition.mode(mode))?;
         Self::from_tree(tree)
     }
@@ -296,12 +297,13 @@ impl Layout {
     /// The layout of the repetitions of this one that fill `0 .. size(cotarget)`.
     ///
     /// The strides of the result are positive and increasing. Its indices and those of `self` have only 0 in common,
-    /// and no two sums of them are equal: `(self, result)` is injective, and its cosize is at least the cotarget; it
-    /// exceeds that where the block of `self` does not divide the cotarget.
+    /// and no two sums of them are equal: `(self, result)` is injective. It reaches to the cotarget, and beyond where
+    /// the block of `self` does not divide it.
     ///
-    /// Defined where the modes of `self`, without those of stride 0, do not overlap when sorted by stride. Where a
-    /// stride is not a multiple of the block below it (a padded tile), the indices in between belong to neither
-    /// layout; divisions refuse such a tiler, products accept such a block.
+    /// Defined where the modes of `self`, without those of stride 0, do not overlap when sorted by stride. Where each
+    /// stride is a multiple of the block below it, `(self, result)` has every index from 0 to its end. Where one is
+    /// not (a padded tile), the indices in between belong to neither layout; divisions refuse such a tiler, products
+    /// accept such a block.
     ///
     /// ```
     /// # use lacewing_core::layout;

@@ -49,7 +49,11 @@ const WORD: i64 = 4;
 pub fn bank_conflicts(lanes: &impl IndexMap, access_bytes: u32, banks: u32) -> Result<BankConflicts, LayoutError> {
     let width = i64::from(access_bytes);
     if !matches!(width, 1 | 2 | 4 | 8 | 16) {
-        return Err(LayoutError::Argument { what: "an access", value: width, why: "it must be 1, 2, 4, 8 or 16 bytes" });
+        return Err(LayoutError::Argument {
+            what: "an access",
+            value: width,
+            why: "it must be 1, 2, 4, 8 or 16 bytes",
+        });
     }
     let banks = i64::from(banks);
     if banks < 1 || banks * WORD % width != 0 {

@@ -39,7 +39,8 @@ impl ComposedLayout {
 
     /// `swizzle o offset o layout`.
     pub fn with_offset(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
-        let negative = layout.tree().leaves().into_iter().any(|mode| mode.stride.known().is_some_and(|known| known < 0));
+        let negative =
+            layout.tree().leaves().into_iter().any(|mode| mode.stride.known().is_some_and(|known| known < 0));
         if negative || offset < 0 {
             return Err(LayoutError::Negative { operation: "swizzle", layout: format!("{offset} o {layout}") });
         }
@@ -184,6 +185,7 @@ impl ComposedLayout {
     /// See [`Layout::recast`].
     pub fn recast(&self, from: u32, to: u32) -> Result<Self, LayoutError> {
         match (to.checked_rem(from), from.checked_rem(to)) {
+            _ if from == to => Ok(self.clone()),
             (Some(0), _) => self.upcast((to / from).into()),
             (_, Some(0)) => self.downcast((from / to).into()),
             // The layout words the refusal.

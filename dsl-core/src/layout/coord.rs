@@ -2,10 +2,10 @@
 
 use std::ops::RangeFull;
 
+use super::LayoutError;
 use super::dim::Dim;
 use super::nested::{IntTuple, Nested};
 use super::shape::{Layout, Mode};
-use super::LayoutError;
 
 /// One entry of a coordinate: a number, or all of a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -124,9 +124,9 @@ impl Dim {
                 let quotient = value.div_euclid(divisor);
                 Ok(Self::Static(if value.rem_euclid(divisor) == 0 { quotient } else { quotient + 1 }))
             }
-            Self::Dynamic(_) => Ok(self.exact_div(&Self::Static(divisor)).unwrap_or_else(|_| {
-                Self::from_parts(1, vec![Symbol::CeilDiv(Box::new(self.clone()), divisor)])
-            })),
+            Self::Dynamic(_) => Ok(self
+                .exact_div(&Self::Static(divisor))
+                .unwrap_or_else(|_| Self::from_parts(1, vec![Symbol::CeilDiv(Box::new(self.clone()), divisor)]))),
         }
     }
 }

@@ -123,10 +123,9 @@ impl Dim {
         for symbol in product.symbols() {
             let factor = match symbol {
                 Symbol::Value(number) => Term::Value(math.symbol(*number)?),
-                Symbol::CeilDiv(dividend, divisor) => dividend
-                    .evaluate(math)?
-                    .add(Term::Known(divisor - 1), math)?
-                    .div(&Term::Known(*divisor), math),
+                Symbol::CeilDiv(dividend, divisor) => {
+                    dividend.evaluate(math)?.add(Term::Known(divisor - 1), math)?.div(&Term::Known(*divisor), math)
+                }
             };
             value = value.mul(factor, math)?;
         }

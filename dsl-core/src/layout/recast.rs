@@ -113,6 +113,7 @@ impl Layout {
     /// The layout of memory that held elements of `from` bits, in elements of `to` bits.
     pub fn recast(&self, from: u32, to: u32) -> Result<Self, LayoutError> {
         match (to.checked_rem(from), from.checked_rem(to)) {
+            _ if from == to => Ok(self.clone()),
             (Some(0), _) => self.upcast((to / from).into()),
             (_, Some(0)) => self.downcast((from / to).into()),
             _ => Err(LayoutError::NotDivisible {

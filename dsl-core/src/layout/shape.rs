@@ -45,9 +45,9 @@ pub struct Layout {
 fn zip(shape: &IntTuple, stride: &IntTuple) -> Option<Nested<Mode>> {
     match (shape, stride) {
         (Nested::Leaf(extent), Nested::Leaf(stride)) => Some(Nested::Leaf(Mode::new(extent.clone(), stride.clone()))),
-        (Nested::Tuple(shape), Nested::Tuple(stride)) if shape.len() == stride.len() => {
-            Some(Nested::Tuple(shape.iter().zip(stride).map(|(shape, stride)| zip(shape, stride)).collect::<Option<_>>()?))
-        }
+        (Nested::Tuple(shape), Nested::Tuple(stride)) if shape.len() == stride.len() => Some(Nested::Tuple(
+            shape.iter().zip(stride).map(|(shape, stride)| zip(shape, stride)).collect::<Option<_>>()?,
+        )),
         _ => None,
     }
 }
@@ -124,8 +124,9 @@ impl Layout {
             }
         }
         let mut strides = strides.into_iter();
-        let tree = shape
-            .try_expand(&mut |extent| Ok(Nested::Leaf(Mode::new(extent.clone(), strides.next().unwrap_or(0.into())))))?;
+        let tree = shape.try_expand(&mut |extent| {
+            Ok(Nested::Leaf(Mode::new(extent.clone(), strides.next().unwrap_or(0.into()))))
+        })?;
         Self::from_tree(tree)
     }
 

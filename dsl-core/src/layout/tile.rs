@@ -1,9 +1,9 @@
 //! Tilers: what compositions, divisions and products take on their right.
 
+use super::LayoutError;
 use super::dim::{Dim, Symbol};
 use super::nested::{IntTuple, Nested};
 use super::shape::{Layout, Mode};
-use super::LayoutError;
 use std::ops::RangeFull;
 
 /// What a tiler applies to one mode.

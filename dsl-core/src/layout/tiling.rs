@@ -1,12 +1,12 @@
 //! Divisions into tiles, products of tiles, and the parts of blocks and threads.
 
+use super::LayoutError;
 use super::algebra::Fill;
 use super::coord::{Coord, CoordLeaf, Slice};
 use super::dim::Dim;
 use super::nested::{IntTuple, Nested};
 use super::shape::{Layout, Mode};
 use super::tile::{Tile, Tiler};
-use super::LayoutError;
 
 /// One application of a tiler: to a layout, by one tile.
 type Apply = fn(&Layout, &Layout) -> Result<Layout, LayoutError>;

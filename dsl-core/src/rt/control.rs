@@ -298,6 +298,14 @@ pub fn for_begin<R: super::RtRange<I>, I>(range: R, slots: &mut [Slot<'_>], exit
     let loc = Location::caller();
     let bounds = range.bounds();
     bounds.check(loc);
+    if exits > 0 && (bounds.unroll.is_some() || bounds.pipeline.is_some()) {
+        trace::error(
+            loc,
+            Diagnostic::error("a loop that can be left early cannot be unrolled or pipelined")
+                .label("its number of rounds is not known when it starts")
+                .help("drop the hint, or replace the `break` or `return` by a condition around the body"),
+        );
+    }
     let init = read_all(slots);
     let initial = flatten(&init);
     let carried = types(&initial);

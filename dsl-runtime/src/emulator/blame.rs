@@ -1,6 +1,7 @@
 //! Broken rules in the user's words.
 
 use super::exec::access::AccessError;
+use super::exec::numbers::{NumberFault, Rule};
 use super::exec::warp::{Action, Fault, FaultKind, Warp};
 use super::memory::{AccessFault, GlobalMemory};
 use super::op::{Access, Pc};
@@ -20,6 +21,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) global: GlobalMemory<'a>,
     pub(crate) warps: &'a [Warp],
     pub(crate) block: [u32; 3],
+    pub(crate) grid: [u32; 3],
 }
 
 impl Scene<'_> {
@@ -41,7 +43,7 @@ impl Scene<'_> {
         }
     }
 
-    fn at(&self, kind: ReportKind, message: String, pc: Pc) -> Report {
+    pub(super) fn at(&self, kind: ReportKind, message: String, pc: Pc) -> Report {
         let mut report = Report::new(kind, &self.program.name, message);
         let place = self.program.place(pc);
         report.location = place.location;
@@ -88,6 +90,29 @@ impl Scene<'_> {
                 report.help = Some("move the barrier out of the divergent branch or loop".into());
                 report
             }
+            FaultKind::Race { conflict, access, touch } => {
+                let shape = *self.program.access(*access);
+                self.race((warp, fault), conflict, *touch, &shape)
+            }
+            FaultKind::BlockRace { conflict, address, access, is_write } => {
+                let shape = *self.program.access(*access);
+                self.block_race(fault.pc, conflict, *address, &shape, *is_write)
+            }
+            FaultKind::CopyInFlight { pc } => {
+                let message = "an asynchronous copy that is never waited for".to_owned();
+                let mut report = self.at(ReportKind::CopyInFlight, message, *pc);
+                report.notes.push("the warp ends while it is under way".into());
+                report.help = Some("close its group by `cp_async_commit()` and wait by `cp_async_wait(0)`".into());
+                report
+            }
+            FaultKind::Endless { low, high, step } => {
+                let message = format!("this loop cannot end: it goes from {low} to {high} in steps of {step}");
+                let mut report = self.at(ReportKind::OpBudget, message, fault.pc);
+                report.notes.push(format!("that is {} iterations", (high - low) / step.max(&1)));
+                report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
+                report
+            }
+            FaultKind::Number(found) => self.number(found),
             FaultKind::PartialWarp { missing } => {
                 let message = "a matrix operation that only part of a warp takes part in".to_owned();
                 let mut report = self.at(ReportKind::PartialWarp, message, fault.pc);
@@ -105,7 +130,68 @@ impl Scene<'_> {
         report
     }
 
-    fn shared_address(&self, address: u64, shape: &Access) -> Address {
+    /// A NaN that reached memory, or an infinity. A division by zero that a NaN came of is the mistake
+    /// to show: what follows only carries it on.
+    fn number(&self, fault: &NumberFault) -> Report {
+        let NumberFault { birth, infinity, stored } = fault;
+        let value = if birth.result.is_nan() { "NaN".to_owned() } else { birth.result.to_string() };
+        let divided = infinity.as_ref().filter(|cause| cause.rule == Rule::DivisionByZero);
+        let mut report = if let Some(cause) = divided {
+            let message = format!("division by zero: {} is {}", cause.expression, cause.result);
+            let mut report = self.at(ReportKind::DivisionByZero, message, cause.pc);
+            report.notes.push(format!("it becomes NaN{}: {}", self.spot(birth.pc), birth.expression));
+            report.help = Some(advice(cause.rule).into());
+            report
+        } else if birth.result.is_nan() {
+            let kind = match birth.rule {
+                Rule::DivisionByZero => ReportKind::DivisionByZero,
+                _ => ReportKind::NotANumber,
+            };
+            let mut report = self.at(kind, format!("{} is {value}", birth.expression), birth.pc);
+            match infinity {
+                Some(cause) => report.notes.push(format!(
+                    "the infinity was made{}: {} is {}",
+                    self.spot(cause.pc),
+                    cause.expression,
+                    cause.result
+                )),
+                None if birth.from_infinity => {
+                    report
+                        .notes
+                        .push("no operation of this warp made the infinity: it was loaded, or is a constant".into());
+                }
+                None => {}
+            }
+            report.help = Some(advice(birth.rule).into());
+            report
+        } else {
+            let kind = match birth.rule {
+                Rule::DivisionByZero => ReportKind::DivisionByZero,
+                _ => ReportKind::Infinity,
+            };
+            let mut report = self.at(kind, format!("{} is {value}", birth.expression), birth.pc);
+            report.help = Some("turn the check `inf` off where infinities are meant".into());
+            report
+        };
+        let around = divided.unwrap_or(birth).around.or(birth.around);
+        if let Some(state) = around {
+            report.notes.push(match state.first {
+                Some(true) => format!("in the first iteration of the loop{}", self.spot(state.pc)),
+                _ => format!("in the iteration of {} of the loop{}", state.variable, self.spot(state.pc)),
+            });
+        }
+        if let Some(pc) = stored {
+            report.notes.push(format!("the NaN leaves the registers{}", self.spot(*pc)));
+        }
+        report
+    }
+
+    /// ` at FILE:LINE:COLUMN`, where it is known.
+    pub(super) fn spot(&self, pc: Pc) -> String {
+        self.program.place(pc).location.map_or_else(String::new, |location| format!(" at {location}"))
+    }
+
+    pub(super) fn shared_address(&self, address: u64, shape: &Access) -> Address {
         let member = self.program.members.get(shape.member as usize);
         let (name, low, high) = member.map_or(("shared memory", 0, 0), |m| (m.name.as_str(), m.low, m.high));
         // Addresses wrap at 32 bits: one before the member is a large number.
@@ -113,7 +199,7 @@ impl Scene<'_> {
         Address { allocation: name.to_owned(), offset, index: index(offset, shape), extent: u64::from(high - low) }
     }
 
-    fn global_address(&self, address: u64, shape: &Access) -> Address {
+    pub(super) fn global_address(&self, address: u64, shape: &Access) -> Address {
         match self.global.nearest(address) {
             (Some(view), offset) => Address {
                 allocation: view.name.to_owned(),
@@ -204,6 +290,24 @@ impl Scene<'_> {
             });
         }
         report
+    }
+}
+
+/// The usual way out of what made a NaN.
+fn advice(rule: Rule) -> &'static str {
+    match rule {
+        Rule::InfinityMinusInfinity => {
+            "a row in which all is masked has the maximum -inf: subtract a finite base instead, as in \
+             `(max == f32::NEG_INFINITY).select(F32::from(0.0), max)`"
+        }
+        Rule::ZeroTimesInfinity => {
+            "keep infinities out of factors: guard what makes them, or `select` a zero before the product"
+        }
+        Rule::DivisionByZero => {
+            "guard the divisor, as in `(total == 0.0).select(F32::from(1.0), total)`, and `select` the result"
+        }
+        Rule::Domain => "keep the operand inside the function's domain, or `select` another before the call",
+        Rule::Overflow => "scale the operands, or compute in a wider type",
     }
 }
 

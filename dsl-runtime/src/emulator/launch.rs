@@ -1,5 +1,6 @@
 //! Running a grid of blocks.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,13 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use super::blame::{Scene, unflatten};
 use super::exec::interpret::{Interpreter, interpreter};
 use super::exec::print::LINE_LIMIT;
+use super::exec::traffic::Traffic;
 use super::exec::warp::{BlockMemory, Warp};
 use super::lanes::{Reg, Slot};
-use super::memory::{GlobalMemory, LockedBuffers, SharedMemory};
+use super::memory::{GlobalMemory, LockedBuffers, SharedMemory, SharedRaces, time_of_block};
 use super::program::{Builtin, ParameterKind};
 use super::report::ReportKind;
 use super::schedule::{SplitMix, run_block};
-use super::{Buffer, Program, Report};
+use super::{Buffer, Checks, LineCost, Program, Report};
 
 /// One kernel argument, in the flattened order of the traced function: a tensor is its pointer, its
 /// extents (i32) and its strides (i64, in elements).
@@ -69,21 +71,6 @@ scalar_arguments! {
     f64 => |v: f64| v.to_bits();
 }
 
-/// Which checks run besides bounds and alignment, which always do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checks {
-    /// Report reads of bytes that nothing wrote.
-    pub initialized: bool,
-    /// Operations that one warp may execute before it counts as an endless loop.
-    pub op_budget: u64,
-}
-
-impl Default for Checks {
-    fn default() -> Self {
-        Self { initialized: true, op_budget: 1 << 32 }
-    }
-}
-
 /// One launch.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -115,6 +102,9 @@ pub struct LaunchStats {
     pub printed_dropped: u64,
     /// Operations executed by all warps; each is done by all lanes of a warp at once.
     pub warp_ops: u64,
+    /// What accesses cost, by source line, those that waste most first; empty unless
+    /// [`Checks::performance`] asks for it.
+    pub line_costs: Vec<LineCost>,
 }
 
 /// Runs a kernel on every block of the grid.
@@ -132,8 +122,10 @@ pub(crate) fn run_with(
     interpreter: Interpreter,
 ) -> Result<LaunchStats, Box<Report>> {
     let bound = Bound::new(program, launch)?;
-    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized);
     let blocks = launch.grid.iter().map(|&n| u64::from(n)).product();
+    // A single block has no other to race with.
+    let race_shift = (launch.checks.races && blocks > 1).then(|| program.cell_shift(false));
+    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift);
     let grid = Grid {
         program,
         launch,
@@ -158,7 +150,7 @@ pub(crate) fn run_with(
             grid.work();
         });
     }
-    grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner).finish(program)
 }
 
 /// The arguments as the program wants them.
@@ -239,6 +231,7 @@ struct Grid<'a> {
 #[derive(Default)]
 struct Outcome {
     warp_ops: u64,
+    traffic: Traffic,
     /// Lines by block.
     printed: BTreeMap<u64, Vec<String>>,
     dropped: u64,
@@ -246,14 +239,16 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn finish(self) -> Result<LaunchStats, Box<Report>> {
+    fn finish(self, program: &Program) -> Result<LaunchStats, Box<Report>> {
         if let Some((_, report)) = self.failure {
             return Err(report);
         }
         let mut printed: Vec<String> = self.printed.into_values().flatten().collect();
         let excess = printed.len().saturating_sub(LINE_LIMIT);
         printed.truncate(LINE_LIMIT);
-        Ok(LaunchStats { printed, printed_dropped: self.dropped + excess as u64, warp_ops: self.warp_ops })
+        let line_costs = self.traffic.lines(program);
+        let printed_dropped = self.dropped + excess as u64;
+        Ok(LaunchStats { printed, printed_dropped, warp_ops: self.warp_ops, line_costs })
     }
 }
 
@@ -265,6 +260,12 @@ impl Grid<'_> {
         for warp in &mut warps {
             self.set_arguments(warp);
         }
+        let races = self.launch.checks.races.then(|| {
+            let (bytes, shift) = (self.program.shared_bytes as usize, self.program.cell_shift(true));
+            let lockstep = self.program.target.is_amd();
+            let has_atomics = self.program.atomics.iter().any(|op| op.shared);
+            RefCell::new(SharedRaces::new(bytes, shift, self.program.warps() as usize, lockstep, has_atomics))
+        });
         let mut warp_ops = 0;
         loop {
             // Blocks are taken in order: once one has failed, all lower ones are under way.
@@ -272,10 +273,12 @@ impl Grid<'_> {
             if block >= self.blocks || block > self.failed.load(Ordering::Relaxed) {
                 break;
             }
-            self.run_block(block, &mut shared, &mut warps);
+            self.run_block(block, &mut shared, &mut warps, races.as_ref());
             warp_ops += warps.iter().map(|warp| warp.executed).sum::<u64>();
         }
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).warp_ops += warp_ops;
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.warp_ops += warp_ops;
+        warps.iter_mut().for_each(|warp| outcome.traffic.merge(&mut warp.traffic));
     }
 
     /// Values that are the same in every block.
@@ -306,7 +309,13 @@ impl Grid<'_> {
         }
     }
 
-    fn run_block(&self, linear: u64, shared: &mut SharedMemory, warps: &mut [Warp]) {
+    fn run_block(
+        &self,
+        linear: u64,
+        shared: &mut SharedMemory,
+        warps: &mut [Warp],
+        races: Option<&RefCell<SharedRaces>>,
+    ) {
         let program = self.program;
         let block = unflatten(linear, self.launch.grid);
         shared.reset();
@@ -319,7 +328,17 @@ impl Grid<'_> {
                 }
             }
         }
-        let memory = BlockMemory { global: self.global, shared, op_budget: self.launch.checks.op_budget };
+        if let Some(races) = races {
+            races.borrow_mut().start_block();
+        }
+        let memory = BlockMemory {
+            global: self.global,
+            shared,
+            checks: self.launch.checks,
+            races,
+            time: time_of_block(linear),
+            synchronised: Cell::new(false),
+        };
         let mut random = SplitMix(self.launch.seed ^ linear.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let result = run_block(program, self.interpreter, warps, &memory, &mut random);
 
@@ -334,7 +353,7 @@ impl Grid<'_> {
         if let Err(failure) = result {
             self.failed.fetch_min(linear, Ordering::Relaxed);
             if outcome.failure.as_ref().is_none_or(|(other, _)| linear < *other) {
-                let scene = Scene { program, global: self.global, warps, block };
+                let scene = Scene { program, global: self.global, warps, block, grid: self.launch.grid };
                 outcome.failure = Some((linear, Box::new(scene.report(&failure))));
             }
         }

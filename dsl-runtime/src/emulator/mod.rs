@@ -20,6 +20,8 @@
 //! What the emulator does not know: lowering. It executes the traced ops by their definition.
 
 mod blame;
+mod blame_race;
+mod checks;
 mod decode;
 mod exec;
 mod isa;
@@ -35,7 +37,9 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use launch::{ArgValue, Checks, Launch, LaunchStats, run};
+pub use checks::{Check, Checks};
+pub use launch::{ArgValue, Launch, LaunchStats, run};
+pub use exec::traffic::{LineCost, Space};
 pub use memory::Buffer;
 pub use program::Program;
 pub use report::{Address, Report, ReportKind};

@@ -184,6 +184,8 @@ pub(crate) struct Access {
     pub(crate) element: u32,
     /// Half of the wave.
     pub(crate) half: u8,
+    /// Number format of the elements.
+    pub(crate) format: NumberFormat,
     /// Member of shared memory, by index in the program's table; the whole block's for global.
     pub(crate) member: u32,
     /// First byte of the member.
@@ -197,6 +199,19 @@ impl Access {
     pub(crate) fn slots(&self) -> u32 {
         self.bytes.div_ceil(4)
     }
+}
+
+/// Number format of an access's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberFormat {
+    /// Whatever is not a float.
+    Integer,
+    F16,
+    Bf16,
+    F32,
+    F64,
+    E4m3,
+    E5m2,
 }
 
 /// What a read-modify-write does.
@@ -235,6 +250,10 @@ pub(crate) struct AtomicOp {
     pub(crate) kind: AtomicKind,
     pub(crate) ty: AtomicType,
     pub(crate) shared: bool,
+    /// Whether later accesses of the thread stay behind it.
+    pub(crate) acquires: bool,
+    /// Whether earlier accesses of the thread stay before it.
+    pub(crate) releases: bool,
     pub(crate) d: Reg,
     pub(crate) address: Reg,
     /// The operand; the desired value of a compare-exchange.
@@ -296,6 +315,13 @@ pub(crate) struct MfmaOp {
     pub(crate) b: Reg,
     pub(crate) c: [Reg; 16],
     pub(crate) d: [Reg; 16],
+}
+
+impl MfmaOp {
+    /// Registers of a lane that the sums take.
+    pub(crate) fn registers(&self) -> usize {
+        if self.size == 32 { 16 } else { 4 }
+    }
 }
 
 /// How an argument of a print is written.

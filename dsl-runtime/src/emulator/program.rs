@@ -60,6 +60,10 @@ pub struct Program {
     /// Index into `places` for each op.
     pub(crate) locations: Vec<u32>,
     pub(crate) places: Vec<Place>,
+    /// Half of the wave that each elementwise op computes.
+    pub(crate) op_halves: Vec<u8>,
+    /// Whether the kernel has fences.
+    pub(crate) has_fence: bool,
     pub(crate) slot_count: u32,
     pub(crate) mask_count: u32,
     /// Nesting of regions.
@@ -121,6 +125,26 @@ impl Program {
     /// Halves of 32 lanes in a warp.
     pub(crate) fn halves(&self) -> u32 {
         self.target.warp_size() / 32
+    }
+
+    /// Logarithm of the size of race cells: that of the smallest access, up to four bytes.
+    pub(crate) fn cell_shift(&self, of_shared: bool) -> u32 {
+        let accesses = self.ops.iter().filter_map(|op| match *op {
+            Op::LoadShared { access, .. } | Op::StoreShared { access, .. } if of_shared => Some(access),
+            Op::LoadGlobal { access, .. } | Op::StoreGlobal { access, .. } if !of_shared => Some(access),
+            Op::Atomic { table } => {
+                self.atomics.get(table as usize).filter(|op| op.shared == of_shared).map(|op| op.access)
+            }
+            _ => None,
+        });
+        let sizes = accesses.filter_map(|access| self.accesses.get(access as usize));
+        let smallest = sizes.map(|access| (access.bytes | access.align).trailing_zeros()).min();
+        smallest.unwrap_or(2).min(2)
+    }
+
+    /// Half of the wave that an elementwise op computes.
+    pub(crate) fn half(&self, pc: Pc) -> u8 {
+        self.op_halves.get(pc as usize).copied().unwrap_or_default()
     }
 
     pub(crate) fn place(&self, pc: Pc) -> Place {

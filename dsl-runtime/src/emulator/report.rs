@@ -18,13 +18,22 @@ pub enum ReportKind {
     ReadOnly,
     /// A barrier that only some threads of a warp, or some warps of a block, reach.
     DivergentBarrier,
+    /// Accesses to one place of which at least one writes, and that nothing orders.
+    Race,
+    /// An asynchronous copy that is never waited for.
+    CopyInFlight,
     /// Warps wait and nothing can wake them.
     Deadlock,
-    /// An integer division by zero.
+    /// A division by zero: of integers, or of floats when NaN came of it.
     DivisionByZero,
+    /// A NaN made of numbers.
+    NotANumber,
+    /// An infinity made of finite numbers.
+    Infinity,
     /// `device_assert!` did not hold.
     AssertFailed,
-    /// A warp executed more operations than [`Checks::op_budget`](super::Checks::op_budget) allows.
+    /// A loop that cannot end: a warp executed more operations than [`Checks::op_budget`](super::Checks::op_budget) allows, or its
+    /// loop has more iterations.
     OpBudget,
     /// A loop whose step is zero or negative.
     LoopStep,
@@ -45,8 +54,12 @@ impl ReportKind {
             Self::Uninitialized => "uninitialized",
             Self::ReadOnly => "read-only",
             Self::DivergentBarrier => "divergent barrier",
+            Self::Race => "race",
+            Self::CopyInFlight => "copy not waited for",
             Self::Deadlock => "deadlock",
             Self::DivisionByZero => "division by zero",
+            Self::NotANumber => "not a number",
+            Self::Infinity => "infinity",
             Self::AssertFailed => "assertion failed",
             Self::OpBudget => "operation budget",
             Self::LoopStep => "loop step",

@@ -71,6 +71,11 @@ pub(crate) fn run_block(
         let choice = if ready.len() == 1 { 0 } else { random.next() as usize % ready.len() };
         let index = ready.swap_remove(choice);
         let Some(warp) = warps.get_mut(index) else { continue };
+        let arrive = |id| {
+            if let Some(races) = memory.races {
+                races.borrow_mut().arrive(id, index as u32);
+            }
+        };
         let next = match interpreter(program, warp, memory) {
             Stop::Done => Status::Done,
             Stop::Barrier => {
@@ -79,11 +84,13 @@ pub(crate) fn run_block(
             }
             Stop::NamedSync { id, threads } => {
                 named(&mut barriers, warp, program, id, threads)?;
+                arrive(id);
                 Status::Named(id)
             }
             Stop::NamedArrive { id, threads } => {
                 named(&mut barriers, warp, program, id, threads)?;
-                release(&mut barriers, id, &mut status, &mut ready);
+                arrive(id);
+                release(&mut barriers, id, &mut status, &mut ready, memory);
                 Status::Ready
             }
             Stop::Fault(fault) => return Err(Box::new(BlockFailure::Fault { warp: index as u32, fault })),
@@ -93,9 +100,12 @@ pub(crate) fn run_block(
         }
         match next {
             Status::Ready => ready.push(index),
-            Status::Named(id) => release(&mut barriers, id, &mut status, &mut ready),
+            Status::Named(id) => release(&mut barriers, id, &mut status, &mut ready, memory),
             Status::Barrier if at_barrier == warps.len() => {
                 at_barrier = 0;
+                if let Some(races) = memory.races {
+                    races.borrow_mut().barrier();
+                }
                 status.fill(Status::Ready);
                 ready.extend(0..warps.len());
             }
@@ -140,12 +150,22 @@ fn named(
 }
 
 /// Wakes the warps of a named barrier that is complete.
-fn release(barriers: &mut [NamedBarrier; 16], id: u32, status: &mut [Status], ready: &mut Vec<usize>) {
+fn release(
+    barriers: &mut [NamedBarrier; 16],
+    id: u32,
+    status: &mut [Status],
+    ready: &mut Vec<usize>,
+    memory: &BlockMemory<'_>,
+) {
     let Some(barrier) = barriers.get_mut(id as usize) else { return };
     if barrier.arrived == 0 || barrier.arrived < barrier.expected {
         return;
     }
     *barrier = NamedBarrier::default();
+    if let Some(races) = memory.races {
+        let waiting = status.iter().enumerate().filter(|(_, status)| **status == Status::Named(id));
+        races.borrow_mut().release(id, waiting.map(|(index, _)| index));
+    }
     for (index, slot) in status.iter_mut().enumerate() {
         if *slot == Status::Named(id) {
             *slot = Status::Ready;

@@ -14,7 +14,8 @@ fn integer_operators<T: Int>(a: T, b: T, y: TensorMut<T, 1>) {
 
 #[kernel(block = [32, 1, 1])]
 fn float_operators<T: Float>(a: T, b: T, y: TensorMut<T, 1>) {
-    let results = [a + b, a - b, a * b, a / b, a % b, -a, a.max(b), a.min(b), a.maxnum(b), a.minnum(b), a * 2.0, 1.0 - a];
+    let results =
+        [a + b, a - b, a * b, a / b, a % b, -a, a.max(b), a.min(b), a.maxnum(b), a.minnum(b), a * 2.0, 1.0 - a];
     for (i, result) in constexpr(results.into_iter().enumerate()) {
         y.at(i).store(result);
     }
@@ -39,7 +40,8 @@ fn vectors(x: F16, y: TensorMut<F16, 1>) {
 
 #[kernel(block = [32, 1, 1])]
 fn integer_casts(a: I8, u: U8, n: I32, y: TensorMut<I64, 1>) {
-    let results = [a.cast::<I64>(), u.cast(), n.cast(), n.cast::<I8>().cast(), n.cast::<U8>().cast(), n.cast::<U32>().cast()];
+    let results =
+        [a.cast::<I64>(), u.cast(), n.cast(), n.cast::<I8>().cast(), n.cast::<U8>().cast(), n.cast::<U32>().cast()];
     for (i, result) in constexpr(results.into_iter().enumerate()) {
         y.at(i).store(result);
     }
@@ -47,8 +49,10 @@ fn integer_casts(a: I8, u: U8, n: I32, y: TensorMut<I64, 1>) {
 
 #[kernel(block = [32, 1, 1])]
 fn float_casts(x: F32, h: F16, b: BF16, d: F64, n: I32, u: U64, y: TensorMut<F32, 1>) {
-    let results = [h.cast::<F32>(), b.cast(), d.cast(), n.cast(), u.cast(), x.cast::<I32>().cast(), x.cast::<U8>().cast()];
-    let results = results.into_iter().chain([x.cast::<F16>().cast(), x.cast_rz::<F16>().cast(), h.cast::<BF16>().cast()]);
+    let results =
+        [h.cast::<F32>(), b.cast(), d.cast(), n.cast(), u.cast(), x.cast::<I32>().cast(), x.cast::<U8>().cast()];
+    let results =
+        results.into_iter().chain([x.cast::<F16>().cast(), x.cast_rz::<F16>().cast(), h.cast::<BF16>().cast()]);
     for (i, result) in constexpr(results.enumerate()) {
         y.at(i).store(result);
     }
@@ -80,7 +84,8 @@ fn exact_math(x: F32, y: TensorMut<F32, 1>) {
 
 #[kernel(block = [32, 1, 1])]
 fn fast_math(x: F32, y: TensorMut<F32, 1>) {
-    let results = [x.exp2_fast(), x.exp_fast(), x.log2_fast(), x.log_fast(), x.rsqrt_fast(), x.tanh_fast(), x.rcp_fast()];
+    let results =
+        [x.exp2_fast(), x.exp_fast(), x.log2_fast(), x.log_fast(), x.rsqrt_fast(), x.tanh_fast(), x.rcp_fast()];
     for (i, result) in constexpr(results.into_iter().enumerate()) {
         y.at(i).store(result);
     }

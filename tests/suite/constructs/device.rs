@@ -63,6 +63,7 @@ fn block_reduction(y: TensorMut<F32, 1>) {
 
 #[kernel(block = [32, 1, 1])]
 fn messages(#[comptime] tile: usize, n: I32, x: F16, y: TensorMut<F32, 1>) {
+    static_assert!(tile == 64);
     static_assert!(tile.is_power_of_two(), "tile {} is no power of two", tile);
     device_assert!(n > 0, "nothing to do");
     device_assert!(n < 100);

@@ -100,8 +100,7 @@ fn carried_aggregates(n: I32, y: TensorMut<F32, 1>) {
 
 #[kernel(block = [32, 1, 1])]
 fn explicit_carry(n: I32, y: TensorMut<I32, 1>) {
-    let (sum, product) =
-        range(1, n).carry((I32::from(0), I32::from(1)), |i, (sum, product)| (sum + i, product * i));
+    let (sum, product) = range(1, n).carry((I32::from(0), I32::from(1)), |i, (sum, product)| (sum + i, product * i));
     y.at(0).store(sum - product);
 }
 

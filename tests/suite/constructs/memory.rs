@@ -85,7 +85,8 @@ fn atomic_kinds(n: TensorMut<I32, 1>, u: TensorMut<U32, 1>, f: TensorMut<F32, 1>
     let (i, j, k) = (I32::from(1), U32::from(2), F32::from(3.0));
     let place = n.at(0);
     let old = [place.atomic_add(i), place.atomic_max(i), place.atomic_min(i), place.atomic_exch(i)];
-    let old = old.into_iter().chain([place.atomic_and(i), place.atomic_or(i), place.atomic_xor(i), place.atomic_cas(i, -i)]);
+    let old =
+        old.into_iter().chain([place.atomic_and(i), place.atomic_or(i), place.atomic_xor(i), place.atomic_cas(i, -i)]);
     for (at, old) in constexpr(old.enumerate()) {
         n.at(at).store(old);
     }

@@ -70,15 +70,8 @@ use constructs;
 
 #[test]
 fn every_row_of_the_language_table_has_a_snapshot() {
-    let shown = [
-        loops::ROWS,
-        branches::ROWS,
-        arithmetic::ROWS,
-        device::ROWS,
-        memory::ROWS,
-        tensor_cores::ROWS,
-    ]
-    .concat();
+    let shown =
+        [loops::ROWS, branches::ROWS, arithmetic::ROWS, device::ROWS, memory::ROWS, tensor_cores::ROWS].concat();
     for row in LANGUAGE {
         assert!(shown.contains(row), "no snapshot shows `{row}`");
     }

@@ -210,13 +210,22 @@ impl Writer {
             13..=15 => {
                 let (variable, label) = (self.fresh("i"), self.fresh("each"));
                 let (lo, hi) = (self.random.below(3), self.expression(scope, 1));
-                let inner = self.inside(scope, Target { label: label.clone(), is_loop: true, valued: false }, Some(&variable));
-                self.braces(&format!("'{label}: for {variable} in range({lo}, {hi} & 3)"), &inner, depth, End::Jump, "");
+                let inner =
+                    self.inside(scope, Target { label: label.clone(), is_loop: true, valued: false }, Some(&variable));
+                self.braces(
+                    &format!("'{label}: for {variable} in range({lo}, {hi} & 3)"),
+                    &inner,
+                    depth,
+                    End::Jump,
+                    "",
+                );
             }
             16 => {
                 let (counter, label) = (self.counter(scope, depth), self.fresh("during"));
-                let more = if self.random.chance(30) { format!(" && {}", self.condition(scope, 1)) } else { String::new() };
-                let inner = self.inside(scope, Target { label: label.clone(), is_loop: true, valued: false }, Some(&counter));
+                let more =
+                    if self.random.chance(30) { format!(" && {}", self.condition(scope, 1)) } else { String::new() };
+                let inner =
+                    self.inside(scope, Target { label: label.clone(), is_loop: true, valued: false }, Some(&counter));
                 self.line(depth, &format!("'{label}: while {counter} > 0{more} {{"));
                 self.line(depth + 1, &format!("{counter} -= 1;"));
                 self.block(&inner, depth + 1, End::Jump);
@@ -410,8 +419,7 @@ fn corpus() -> String {
     let mut text = String::from("// Written by `generate.rs`.\n\ncorpus! {\n");
     for function in 0..FUNCTIONS {
         let seed = 2 * function as u64 + 4711;
-        let mut writer =
-            Writer { random: Random(seed), text: String::new(), names: 0, fuel: 0, callable: function };
+        let mut writer = Writer { random: Random(seed), text: String::new(), names: 0, fuel: 0, callable: function };
         // The first numbers of neighbouring seeds are alike.
         for _ in 0..20 {
             writer.random.below(2);

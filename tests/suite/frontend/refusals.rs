@@ -114,9 +114,8 @@ fn more_than_the_chip_has() {
       at `fn shared_and_block(#[comptime] block: usize, #[comptime] kilobytes: usize, y: TensorMut<F32, 1>) {`
     ");
     insta::assert_snapshot!(refusal(&deep_block::new(), Target::SM_80), @"
-    kernel `deep_block`: a block of 8192 threads (8 x 8 x 128); sm_80 allows 1024
+    kernel `deep_block`: a block of 8 x 1 x 128; sm_80 allows 1024 x 1024 x 64 at most
       at `fn deep_block(y: TensorMut<F32, 1>) {`
-      help: make the block smaller and loop over the rest
     ");
 }
 
@@ -211,7 +210,7 @@ fn a_step_that_is_not_positive() {
     ");
     insta::assert_snapshot!(refusal(&steps::new(-2), Target::SM_80), @"
     the step of this loop is negative
-      at `for i in range(0, x.extent(0), step) {`: this loop cannot end
+      at `for i in range(0, x.extent(0), step) {`: run-time loops count up
       help: steps are positive, as in Rust's `step_by`; to count down, compute `hi - 1 - i`
     `range_constexpr` needs bounds from 0 on and a step above 0
       at `for i in range_constexpr(5, 9, step) {`
@@ -288,5 +287,39 @@ fn what_would_be_lost_or_never_end() {
     this loop cannot end
       at `loop {`: no `break` leaves it
       help: add a `break` under a run-time condition, or count with `range`
+    ");
+}
+
+#[kernel(block = [32, 1, 1])]
+fn hint_on_a_loop_with_an_exit(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    for i in range(0, x.extent(0)).unroll(4) {
+        if x.at(i).load() == 3 {
+            break;
+        }
+        y.at(i).store(x.at(i).load());
+    }
+}
+
+// F23
+#[test]
+fn a_hint_that_would_be_lost() {
+    insta::assert_snapshot!(refusal(&hint_on_a_loop_with_an_exit::new(), Target::SM_80), @"
+    a loop that can be left early cannot be unrolled or pipelined
+      at `for i in range(0, x.extent(0)).unroll(4) {`: its number of rounds is not known when it starts
+      help: drop the hint, or replace the `break` or `return` by a condition around the body
+    ");
+}
+
+#[kernel(block = [32, 1, 1])]
+fn static_assertion(#[comptime] tile: usize, y: TensorMut<I32, 1>) {
+    static_assert!(tile % 16 == 0 && tile != 0);
+    y.at(0).store(I32::from(tile as i32));
+}
+
+#[test]
+fn a_static_assertion_says_what_was_written() {
+    insta::assert_snapshot!(refusal(&static_assertion::new(24), Target::SM_80), @"
+    static assertion failed: tile % 16 == 0 && tile != 0
+      at `static_assert!(tile % 16 == 0 && tile != 0);`: false for this kernel and target
     ");
 }

@@ -57,9 +57,7 @@ pub fn is_layout(values: &[i64]) -> bool {
     count == 1
         || (2..=count).filter(|run| count.is_multiple_of(*run)).any(|run| {
             let step = values[1] - values[0];
-            let runs = values.chunks(run).all(|part| {
-                part.windows(2).all(|pair| pair[1] - pair[0] == step)
-            });
+            let runs = values.chunks(run).all(|part| part.windows(2).all(|pair| pair[1] - pair[0] == step));
             let starts: Vec<i64> = values.iter().copied().step_by(run).collect();
             runs && is_layout(&starts)
         })
@@ -103,7 +101,13 @@ fn compact(extents: &[i64], order: &[u32]) -> Vec<i64> {
 
 /// Any layout of up to `most` flat modes: compact, padded, broadcast, or with strides that mean nothing.
 pub fn any_layout(most: usize) -> impl Strategy<Value = Layout> {
-    (extents(most), prop::collection::vec(any::<u32>(), 4..=4), prop::collection::vec(0i64..24, 4..=4), 0..10u32, any::<u32>())
+    (
+        extents(most),
+        prop::collection::vec(any::<u32>(), 4..=4),
+        prop::collection::vec(0i64..24, 4..=4),
+        0..10u32,
+        any::<u32>(),
+    )
         .prop_map(|(extents, order, random, kind, how)| {
             let mut strides = compact(&extents, &order);
             match kind {

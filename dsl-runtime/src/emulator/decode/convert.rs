@@ -186,7 +186,7 @@ impl Decoder {
         if narrow.is_none() && !from_f64 && a.ty.elem == Elem::F32 {
             for half in 0..self.halves {
                 let elements: Vec<Reg> = (0..d.ty.count).map(|element| a.half(half) + element).collect();
-                self.pack(d.ty, d.half(half), &elements, Canon::Float);
+                self.pack_half(d, half, &elements, Canon::Float);
             }
             return;
         }

@@ -50,6 +50,8 @@ pub(crate) struct Decoder {
     pub(crate) members: HashMap<ValueKey, u32>,
     source_places: HashMap<program::Place, u32>,
     location: u32,
+    /// Half of the wave that code is emitted for.
+    half: u8,
     pub(crate) depth: u32,
 }
 
@@ -72,6 +74,7 @@ impl Decoder {
             members: HashMap::new(),
             source_places: HashMap::new(),
             location: 0,
+            half: 0,
             depth: 0,
         };
         this.program.mask_constants = vec![(TRUE, true), (FALSE, false)];
@@ -108,6 +111,7 @@ impl Decoder {
     pub(crate) fn emit(&mut self, op: Op) -> u32 {
         self.program.ops.push(op);
         self.program.locations.push(self.location);
+        self.program.op_halves.push(self.half);
         self.program.ops.len() as u32 - 1
     }
 
@@ -296,6 +300,7 @@ impl Decoder {
         // A narrow scalar's upper bits are arbitrary: nothing to pack.
         let packs = bits < 32 && (d.ty.count > 1 || out == Canon::Float);
         for half in 0..self.halves {
+            self.half = half as u8;
             let mut results = Vec::with_capacity(d.ty.count as usize);
             for element in 0..d.ty.count {
                 let fetched: Vec<(Reg, bool)> =
@@ -319,6 +324,14 @@ impl Decoder {
                 results.into_iter().for_each(|reg| self.slots.give(reg, 1));
             }
         }
+        self.half = 0;
+    }
+
+    /// [`Self::pack`] for one half of the wave.
+    pub(crate) fn pack_half(&mut self, d: Place, half: u32, elements: &[Reg], canon: Canon) {
+        self.half = half as u8;
+        self.pack(d.ty, d.half(half), elements, canon);
+        self.half = 0;
     }
 
     /// Narrow elements, one to a register, to the words of a value.

@@ -46,7 +46,9 @@ impl Decoder {
                 self.emit(Op::WarpSync);
             }
             "lw.fence" => {
-                // One host thread runs a block and host atomics order blocks: nothing to do.
+                // One host thread runs a block and host atomics order blocks: nothing to do but to know
+                // that relaxed atomics order what fences stand beside.
+                self.program.has_fence = true;
             }
             "lw.named_barrier" => self.named_barrier(op)?,
             "lw.assert" => {

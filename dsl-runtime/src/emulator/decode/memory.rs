@@ -10,7 +10,7 @@ use super::types::{Elem, Place, ValueType};
 use crate::emulator::exec::elementwise::UnaryOp;
 use crate::emulator::lanes::MaskReg;
 use crate::emulator::op::{
-    Access, AtomicKind, AtomicOp, AtomicType, CopyOp, MatrixLoadOp, MatrixType, MfmaOp, MmaOp, Op,
+    Access, AtomicKind, AtomicOp, AtomicType, CopyOp, MatrixLoadOp, MatrixType, MfmaOp, MmaOp, NumberFormat, Op,
 };
 use crate::emulator::program::Member;
 
@@ -140,7 +140,17 @@ impl Decoder {
             return Err(self.unknown(op));
         }
         let element = ty.elem.bits() / 8;
-        let access = Access { bytes: ty.bytes(), unit: ty.unit(), align, element, half: half as u8, member, low, high };
+        let format = match ty.elem {
+            Elem::F16 => NumberFormat::F16,
+            Elem::Bf16 => NumberFormat::Bf16,
+            Elem::F32 => NumberFormat::F32,
+            Elem::F64 => NumberFormat::F64,
+            Elem::E4m3 => NumberFormat::E4m3,
+            Elem::E5m2 => NumberFormat::E5m2,
+            _ => NumberFormat::Integer,
+        };
+        let half = half as u8;
+        let access = Access { bytes: ty.bytes(), unit: ty.unit(), align, element, half, format, member, low, high };
         self.program.accesses.push(access);
         Ok(self.program.accesses.len() as u32 - 1)
     }
@@ -279,10 +289,24 @@ impl Decoder {
         }
         let d = self.result(op, 0)?;
         let shared = address.ty.elem == Elem::SharedPointer;
+        let ordering = attributes::string(op, "ordering").unwrap_or_default().to_owned();
+        let acquires = matches!(ordering.as_str(), "acquire" | "acq_rel" | "seq_cst");
+        let releases = matches!(ordering.as_str(), "release" | "acq_rel" | "seq_cst");
         for half in 0..self.halves {
             let access = self.access(op, 0, value.ty, value.ty.bytes(), half)?;
             let [d, address, value, expected] = [d, address, value, expected].map(|p| p.half(half));
-            self.program.atomics.push(AtomicOp { kind, ty, shared, d, address, value, expected, access });
+            self.program.atomics.push(AtomicOp {
+                kind,
+                ty,
+                shared,
+                acquires,
+                releases,
+                d,
+                address,
+                value,
+                expected,
+                access,
+            });
             let table = self.program.atomics.len() as u32 - 1;
             self.emit(Op::Atomic { table });
         }

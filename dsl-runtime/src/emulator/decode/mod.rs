@@ -59,6 +59,8 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         ops: Vec::new(),
         locations: Vec::new(),
         places: Vec::new(),
+        op_halves: Vec::new(),
+        has_fence: false,
         slot_count: 0,
         mask_count: 0,
         frame_depth: 0,

@@ -5,7 +5,9 @@
 
 use super::access::AccessError;
 use crate::emulator::lanes::{LANES, Registers};
-use crate::emulator::memory::{Bytes, GlobalMemory, Memory, Region, SharedMemory};
+use crate::emulator::memory::{
+    Bytes, Conflict, GlobalMemory, Memory, Region, SharedMemory, SharedRaces, Touch, Toucher,
+};
 use crate::emulator::op::{Access, CopyOp, Pc};
 
 /// Copies of one instruction, under way.
@@ -72,16 +74,35 @@ impl CopyQueue {
         Ok(())
     }
 
+    /// Tests and notes the destinations of the copy that was started last.
+    pub(crate) fn note_start(&self, races: &mut SharedRaces, warp: u32) -> Result<(), Conflict> {
+        self.open.last().map_or(Ok(()), |copy| copy.touch(races, warp, Touch::CopyStart))
+    }
+
     /// Closes the open group.
     pub(crate) fn commit(&mut self) {
         self.groups.push(std::mem::take(&mut self.open));
     }
 
-    /// Lands all groups but the newest `keep`.
-    pub(crate) fn wait(&mut self, keep: usize, global: &GlobalMemory<'_>, shared: &SharedMemory) {
+    /// Where the oldest copy that has not landed was started.
+    pub(crate) fn first_pending(&self) -> Option<Pc> {
+        self.groups.iter().flatten().chain(&self.open).map(|copy| copy.pc).next()
+    }
+
+    /// Lands all groups but the newest `keep`; for other threads they are written now, by this warp.
+    pub(crate) fn wait(
+        &mut self,
+        keep: usize,
+        global: &GlobalMemory<'_>,
+        shared: &SharedMemory,
+        mut races: Option<(&mut SharedRaces, u32)>,
+    ) {
         let landing = self.groups.len().saturating_sub(keep);
         for copy in self.groups.drain(..landing).flatten() {
             copy.land(global, shared);
+            if let Some((races, warp)) = &mut races {
+                copy.touch(races, *warp, Touch::CopyEnd).ok();
+            }
         }
     }
 
@@ -96,6 +117,15 @@ impl CopyQueue {
 }
 
 impl Pending {
+    /// Tells the race shadow of the copy's destinations.
+    fn touch(&self, races: &mut SharedRaces, warp: u32, touch: Touch) -> Result<(), Conflict> {
+        for lane in (0..LANES).filter(|lane| self.active >> lane & 1 == 1) {
+            let who = Toucher { warp, lane: lane as u32, pc: self.pc };
+            races.touch(who, self.destination[lane] as usize, self.bytes as usize, touch)?;
+        }
+        Ok(())
+    }
+
     fn land(&self, global: &GlobalMemory<'_>, shared: &SharedMemory) {
         let mut rest = self.active;
         while rest != 0 {

@@ -1,14 +1,19 @@
 //! The interpreter loop: written once, compiled for each instruction set.
 
+use std::cell::RefCell;
+
 use super::access;
 use super::atomics::atomic;
 use super::collective::{ballot, shuffle, shuffle_xor};
 use super::copy::CopyError;
 use super::matrix::{load_matrix, mfma, mma};
+use super::numbers::{LARGEST_TO_F16, Moment, nan_converted, nan_stored};
+use super::order::{self, Visitor};
 use super::print::print;
 use super::warp::{Action, BlockMemory, Fault, FaultKind, Frame, Stop, Warp};
 use crate::emulator::isa::{Baseline, Isa};
 use crate::emulator::lanes::{Reg, Registers, half_of};
+use crate::emulator::memory::Touch;
 use crate::emulator::numeric::fused::{fma_f32, fma_f64, fma_odd};
 use crate::emulator::op::{LoopKind, Op};
 use crate::emulator::program::Program;
@@ -67,6 +72,39 @@ fn bad_step(regs: &Registers<'_>, kind: LoopKind, step: Reg, mask: u64) -> Optio
     })
 }
 
+/// Whether a loop's bounds alone make it longer than the budget: the lane and the numbers.
+#[inline(never)]
+fn endless(program: &Program, regs: &Registers<'_>, pc: usize, mask: u64, budget: u64) -> Option<(u32, FaultKind)> {
+    let &Op::For { kind, iv, high, step, end, .. } = program.ops.get(pc)? else { return None };
+    let lane = mask.trailing_zeros();
+    let number = |reg: Reg| {
+        let (reg, lane) = (reg + lane / 32 * kind.slots(), lane as usize % 32);
+        match kind {
+            LoopKind::I32 => i128::from(regs.lane::<i32>(reg, lane)),
+            LoopKind::U32 => i128::from(regs.lane::<u32>(reg, lane)),
+            LoopKind::I64 => i128::from(regs.lane::<i64>(reg, lane)),
+            LoopKind::U64 => i128::from(regs.lane::<u64>(reg, lane)),
+        }
+    };
+    let (low, high, step) = (number(iv), number(high), number(step));
+    let iterations = (high - low) / step.max(1);
+    if iterations <= i128::from(budget) / 64 {
+        return None;
+    }
+    // Operations that every iteration executes: those of no branch.
+    let mut depth = 0;
+    let mut least = 0;
+    for op in program.ops.get(pc + 1..end as usize)? {
+        match op {
+            Op::If { .. } | Op::For { .. } | Op::While => depth += 1,
+            Op::EndIf | Op::Next { .. } | Op::Repeat { .. } => depth -= 1,
+            _ => {}
+        }
+        least += i128::from(depth <= 0);
+    }
+    (iterations * least > i128::from(budget)).then_some((lane, FaultKind::Endless { low, high, step }))
+}
+
 #[cold]
 #[inline(never)]
 fn fault(warp: &mut Warp, pc: usize, mask: u64, lane: u32, kind: FaultKind) -> Stop {
@@ -79,6 +117,7 @@ fn fault(warp: &mut Warp, pc: usize, mask: u64, lane: u32, kind: FaultKind) -> S
 fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
     let ops = program.ops.as_ptr();
     let existing = warp.existing;
+    let (strict, numbers) = (block.checks.infinity, block.checks.nan || block.checks.infinity);
     let mut pc = warp.pc as usize;
     let mut mask = warp.mask;
     // Operations are counted where control jumps, by the length of what ran since the last jump.
@@ -99,6 +138,71 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
     macro_rules! stop {
         ($lane:expr, $kind:expr) => {
             break fault(warp, pc, mask, $lane, $kind)
+        };
+    }
+    // A float operation's result: is the first NaN or infinity in it?
+    macro_rules! born {
+        ($special:expr) => {
+            if numbers && $special {
+                let (regs, births) = (&regs, &mut warp.births);
+                let moment = Moment { program, regs, births, pc: pc as u32, mask, strict };
+                if let Some(found) = moment.inspect() {
+                    let (lane, kind) = FaultKind::number(found);
+                    stop!(lane, kind)
+                }
+            }
+        };
+    }
+    // What takes NaN out of registers, after one was born.
+    macro_rules! escape {
+        ($found:expr) => {
+            if warp.births.any()
+                && let Some(found) = $found
+            {
+                let (lane, kind) = FaultKind::number(found);
+                stop!(lane, kind)
+            }
+        };
+    }
+    // Counts what an access costs, when that is asked for.
+    macro_rules! count_shared {
+        ($address:expr, $active:expr, $access:expr, $is_read:expr) => {
+            if block.checks.performance {
+                let shape = program.access($access);
+                warp.traffic.shared(program.target, &regs, $address, $active, shape, (pc as u32, $is_read));
+            }
+        };
+    }
+    macro_rules! count_global {
+        ($address:expr, $active:expr, $access:expr) => {
+            if block.checks.performance {
+                let shape = program.access($access);
+                warp.traffic.global(program.target, &regs, $address, $active, shape, pc as u32);
+            }
+        };
+    }
+    // Races with an access to shared memory: `$order` gets the shadow.
+    macro_rules! ordered {
+        ($order:expr, $access:expr, $touch:expr) => {
+            if let Some(races) = block.races
+                && let Err(conflict) = $order(&mut *races.borrow_mut())
+            {
+                stop!(conflict.lane, FaultKind::Race { conflict, access: $access, touch: $touch })
+            }
+        };
+    }
+    // Races between blocks.
+    macro_rules! block_ordered {
+        ($address:expr, $active:expr, $access:expr, $is_write:expr) => {
+            if block.races.is_some() && !block.synchronised.get() {
+                let how = (Visitor { warp: warp.index, pc: pc as u32 }, block.time, $is_write);
+                let result = order::global(&block.global, &regs, $address, $active, program.access($access), how);
+                if let Err((lane, conflict)) = result {
+                    let address = regs.lane::<u64>($address, lane as usize % 32);
+                    let (access, is_write) = ($access, $is_write);
+                    stop!(lane, FaultKind::BlockRace { conflict, address, access, is_write })
+                }
+            }
         };
     }
     // An access's outcome; `half` places the lane within the wave.
@@ -130,11 +234,30 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
         debug_assert!(pc < program.ops.len());
         // SAFETY: `Program::verify` has checked that jumps lead to ops and that the last op is `End`.
         match unsafe { *ops.add(pc) } {
-            Op::Unary { op, d, a } => regs.unary(op, d, a),
-            Op::Binary { op, d, a, b } => regs.binary(op, d, a, b),
-            Op::FmaF32 { d, a, b, c } => regs.map3::<f32>(d, a, b, c, fma_f32::<I>),
-            Op::FmaF64 { d, a, b, c } => regs.map3::<f64>(d, a, b, c, fma_f64::<I>),
-            Op::FmaOdd { d, a, b, c } => regs.map3::<f32>(d, a, b, c, fma_odd),
+            Op::Unary { op, d, a } => {
+                regs.unary(op, d, a);
+                born!(op.bears_f32() && regs.any_special(d) || op.bears_f64() && regs.any_special_f64(d));
+                if op.swallows_nan() {
+                    let lanes = (mask, program.half(pc as u32));
+                    escape!(nan_converted(&regs, &warp.births, a, lanes, pc as u32));
+                }
+            }
+            Op::Binary { op, d, a, b } => {
+                regs.binary(op, d, a, b);
+                born!(op.bears_f32() && regs.any_special(d) || op.bears_f64() && regs.any_special_f64(d));
+            }
+            Op::FmaF32 { d, a, b, c } => {
+                regs.map3::<f32>(d, a, b, c, fma_f32::<I>);
+                born!(regs.any_special(d));
+            }
+            Op::FmaF64 { d, a, b, c } => {
+                regs.map3::<f64>(d, a, b, c, fma_f64::<I>);
+                born!(regs.any_special_f64(d));
+            }
+            Op::FmaOdd { d, a, b, c } => {
+                regs.map3::<f32>(d, a, b, c, fma_odd);
+                born!(regs.any_special(d));
+            }
             Op::Divide { op, half, d, a, b } => {
                 let zero = regs.divide(op, d, a, b, half_of(mask, half));
                 if zero != 0 {
@@ -155,7 +278,10 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             }
             Op::F16LowToF32 { d, a } => widen_f16::<I, 0>(&mut regs, d, a),
             Op::F16HighToF32 { d, a } => widen_f16::<I, 16>(&mut regs, d, a),
-            Op::PackF16 { d, low, high } => pack_f16::<I>(&mut regs, d, low, high),
+            Op::PackF16 { d, low, high } => {
+                pack_f16::<I>(&mut regs, d, low, high);
+                born!(regs.any_above(low, LARGEST_TO_F16) || regs.any_above(high, LARGEST_TO_F16));
+            }
             Op::JoinWords { d, a } => {
                 let (low, high) = (regs.read::<u32>(a), regs.read::<u32>(a + 1));
                 regs.write::<u64>(d, std::array::from_fn(|i| u64::from(low[i]) | u64::from(high[i]) << 32));
@@ -212,21 +338,46 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 let active = mask & regs.mask(where_);
                 let result = access::load(&block.global, &mut regs, d, address, active, program.access(access));
                 checked!(result, access, false, Action::Read);
+                block_ordered!(address, active, access, false);
+                count_global!(address, active, access);
             }
             Op::LoadShared { d, address, mask: where_, access } => {
                 let active = mask & regs.mask(where_);
                 let result = access::load(block.shared, &mut regs, d, address, active, program.access(access));
                 checked!(result, access, true, Action::Read);
+                count_shared!(address, active, access, true);
+                let visit = (Visitor { warp: warp.index, pc: pc as u32 }, Touch::Read);
+                let shape = program.access(access);
+                ordered!(
+                    |races| order::shared(races, block.shared, &regs, (d, address), active, shape, visit),
+                    access,
+                    Touch::Read
+                );
             }
             Op::StoreGlobal { value, address, mask: where_, access } => {
                 let active = mask & regs.mask(where_);
+                escape!(nan_stored(&regs, &warp.births, value, active, program.access(access), pc as u32));
                 let result = access::store(&block.global, &mut regs, value, address, active, program.access(access));
                 checked!(result, access, false, Action::Write);
+                block_ordered!(address, active, access, true);
+                count_global!(address, active, access);
             }
             Op::StoreShared { value, address, mask: where_, access } => {
                 let active = mask & regs.mask(where_);
-                let result = access::store(block.shared, &mut regs, value, address, active, program.access(access));
+                escape!(nan_stored(&regs, &warp.births, value, active, program.access(access), pc as u32));
+                count_shared!(address, active, access, false);
+                // The shadow is asked while the old bytes are still there; broken bounds come first.
+                let shape = program.access(access);
+                let conflict = block.races.and_then(|races| {
+                    let (races, visit) =
+                        (&mut *races.borrow_mut(), (Visitor { warp: warp.index, pc: pc as u32 }, Touch::Write));
+                    order::shared(races, block.shared, &regs, (value, address), active, shape, visit).err()
+                });
+                let result = access::store(block.shared, &mut regs, value, address, active, shape);
                 checked!(result, access, true, Action::Write);
+                if let Some(conflict) = conflict {
+                    stop!(conflict.lane, FaultKind::Race { conflict, access, touch: Touch::Write })
+                }
             }
             Op::BufferMask { d, mask: where_, offset, bytes, access } => {
                 access::buffer_mask(&mut regs, d, where_, offset, bytes, program.access(access));
@@ -234,8 +385,19 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::Atomic { table } => {
                 let op = program.atomic(table);
                 let access = program.access(op.access);
+                escape!(nan_stored(&regs, &warp.births, op.value, mask, access, pc as u32));
                 let result = atomic(&block.global, block.shared, &mut regs, op, mask, access);
                 checked!(result, op.access, op.shared, Action::Update);
+                if op.shared {
+                    let visit = (Visitor { warp: warp.index, pc: pc as u32 }, Touch::Atomic);
+                    ordered!(
+                        |races| order::atomic(races, &regs, (op, program.has_fence), mask, access, visit.0),
+                        op.access,
+                        Touch::Atomic
+                    );
+                } else {
+                    block.synchronised.set(true);
+                }
             }
             Op::CopyAsync { table } => {
                 let op = program.copy(table);
@@ -243,26 +405,41 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 let started =
                     warp.copies.start((&block.global, block.shared), &regs, op, shapes, mask as u32, pc as u32);
                 match started {
-                    Ok(()) => {}
+                    Ok(()) => {
+                        ordered!(|races| warp.copies.note_start(races, warp.index), op.to, Touch::CopyStart);
+                    }
                     Err(CopyError::Source(error)) => checked!(Err::<(), _>(error), op.from, false, Action::Read),
                     Err(CopyError::Destination(error)) => checked!(Err::<(), _>(error), op.to, true, Action::Write),
                 }
             }
             Op::CopyCommit => warp.copies.commit(),
-            Op::CopyWait { groups } => warp.copies.wait(groups as usize, &block.global, block.shared),
+            Op::CopyWait { groups } => {
+                let mut races = block.races.map(RefCell::borrow_mut);
+                let races = races.as_deref_mut().map(|races| (races, warp.index));
+                warp.copies.wait(groups as usize, &block.global, block.shared, races);
+            }
             Op::LoadMatrix { table } => {
                 whole_warp!(PartialWarp);
                 let op = program.matrix_load(table);
                 let result = load_matrix(block.shared, &mut regs, op, program.access(op.access));
                 checked!(result, op.access, true, Action::Read);
+                if block.checks.performance {
+                    warp.traffic.matrix(&regs, op, pc as u32);
+                }
+                let visitor = Visitor { warp: warp.index, pc: pc as u32 };
+                ordered!(|races| order::matrix(races, &regs, op, visitor), op.access, Touch::Read);
             }
             Op::Mma { table } => {
                 whole_warp!(PartialWarp);
-                mma::<I>(&mut regs, program.mma(table));
+                let op = program.mma(table);
+                mma::<I>(&mut regs, op);
+                born!(regs.any_special_of(&op.d));
             }
             Op::Mfma { table } => {
                 whole_warp!(PartialWarp);
-                mfma(&mut regs, program.mfma(table));
+                let op = program.mfma(table);
+                mfma(&mut regs, op);
+                born!(op.d.iter().take(op.registers()).any(|&d| regs.any_special_of(&[d, d + 1])));
             }
 
             Op::ShuffleXor { d, a, distance } => {
@@ -280,7 +457,12 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 ballot(&mut regs, wave, d, bits);
             }
             Op::Elect { d } => regs.set_mask(d, mask & mask.wrapping_neg()),
-            Op::WarpSync => whole_warp!(DivergentBarrier),
+            Op::WarpSync => {
+                whole_warp!(DivergentBarrier);
+                if let Some(races) = block.races {
+                    races.borrow_mut().warp_sync(warp.index);
+                }
+            }
             Op::Assert { mask: holds, message } => {
                 let failed = mask & !regs.mask(holds);
                 if failed != 0 {
@@ -320,6 +502,9 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 if inside == 0 {
                     jump!(end)
                 }
+                if let Some((lane, kind)) = endless(program, &regs, pc, inside, block.checks.op_budget) {
+                    stop!(lane, kind)
+                }
                 warp.frames.push(Frame { mask, other: 0 });
                 mask = inside;
             }
@@ -333,7 +518,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 }
                 let inside = mask & loop_test(&regs, kind, wave, iv, high);
                 if inside != 0 {
-                    if executed > block.op_budget {
+                    if executed > block.checks.op_budget {
                         stop!(inside.trailing_zeros(), FaultKind::OpBudget { executed })
                     }
                     mask = inside;
@@ -350,7 +535,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 }
             }
             Op::Repeat { body } => {
-                if executed > block.op_budget {
+                if executed > block.checks.op_budget {
                     stop!(mask.trailing_zeros(), FaultKind::OpBudget { executed })
                 }
                 jump!(body)
@@ -368,7 +553,14 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 whole_warp!(DivergentBarrier);
                 leave!(pc + 1, Stop::NamedArrive { id, threads })
             }
-            Op::End => leave!(pc, Stop::Done),
+            Op::End => {
+                if block.checks.copies
+                    && let Some(copy) = warp.copies.first_pending()
+                {
+                    stop!(0, FaultKind::CopyInFlight { pc: copy })
+                }
+                leave!(pc, Stop::Done)
+            }
         }
         pc += 1;
     };

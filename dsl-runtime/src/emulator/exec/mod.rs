@@ -7,5 +7,8 @@ pub(crate) mod copy;
 pub(crate) mod elementwise;
 pub(crate) mod interpret;
 pub(crate) mod matrix;
+pub(crate) mod numbers;
+pub(crate) mod order;
 pub(crate) mod print;
+pub(crate) mod traffic;
 pub(crate) mod warp;

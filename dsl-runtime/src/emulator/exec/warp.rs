@@ -1,9 +1,14 @@
 //! The state of one warp between two runs of the interpreter: nothing of it lives on the Rust stack.
 
+use std::cell::{Cell, RefCell};
+
 use super::access::AccessError;
 use super::copy::CopyQueue;
+use super::numbers::{Births, NumberFault};
+use super::traffic::Traffic;
+use crate::emulator::Checks;
 use crate::emulator::lanes::{LANES, Reg, Slot};
-use crate::emulator::memory::{GlobalMemory, SharedMemory};
+use crate::emulator::memory::{BlockConflict, Conflict, GlobalMemory, SharedMemory, SharedRaces, Touch};
 use crate::emulator::op::Pc;
 use crate::emulator::program::Program;
 
@@ -28,6 +33,8 @@ pub(crate) struct Warp {
     pub(crate) slots: Vec<Slot>,
     pub(crate) masks: Vec<u64>,
     pub(crate) copies: CopyQueue,
+    pub(crate) births: Births,
+    pub(crate) traffic: Traffic,
     /// Operations executed in this block.
     pub(crate) executed: u64,
     pub(crate) printed: Vec<String>,
@@ -55,6 +62,8 @@ impl Warp {
             slots: vec![Slot([0; LANES]); program.slot_count as usize],
             masks,
             copies: CopyQueue::default(),
+            births: Births::default(),
+            traffic: Traffic::default(),
             executed: 0,
             printed: Vec::new(),
             printed_dropped: 0,
@@ -81,6 +90,7 @@ impl Warp {
         self.mask = self.existing;
         self.frames.clear();
         self.copies.clear();
+        self.births.clear();
         self.executed = 0;
         self.printed.clear();
         self.printed_dropped = 0;
@@ -91,7 +101,13 @@ impl Warp {
 pub(crate) struct BlockMemory<'a> {
     pub(crate) global: GlobalMemory<'a>,
     pub(crate) shared: &'a SharedMemory,
-    pub(crate) op_budget: u64,
+    pub(crate) checks: Checks,
+    /// The shadow of races in shared memory, when it is checked.
+    pub(crate) races: Option<&'a RefCell<SharedRaces>>,
+    /// The block in the shadows of global memory.
+    pub(crate) time: u32,
+    /// Whether the block has executed an atomic on global memory: it may know then what others did.
+    pub(crate) synchronised: Cell<bool>,
 }
 
 /// Why a warp stopped running.
@@ -144,6 +160,31 @@ pub(crate) enum FaultKind {
     DivergentBarrier {
         missing: u64,
     },
+    /// Accesses to shared memory that nothing orders.
+    Race {
+        conflict: Conflict,
+        access: u32,
+        touch: Touch,
+    },
+    /// Accesses of two blocks to global memory.
+    BlockRace {
+        conflict: BlockConflict,
+        address: u64,
+        access: u32,
+        is_write: bool,
+    },
+    /// The kernel ends with copies under way.
+    CopyInFlight {
+        pc: Pc,
+    },
+    /// A loop of more iterations than the budget has operations.
+    Endless {
+        low: i128,
+        high: i128,
+        step: i128,
+    },
+    /// A NaN or an infinity made of numbers.
+    Number(Box<NumberFault>),
     /// A warp-wide operation with some lanes missing.
     PartialWarp {
         missing: u64,

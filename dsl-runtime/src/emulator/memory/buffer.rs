@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::block_races::BlockRaces;
 use super::{AccessFault, BitShadow, Bytes, Memory, Region, UNWRITTEN};
 use crate::emulator::lanes::LANES;
 use crate::emulator::op::Access;
@@ -134,7 +135,8 @@ pub(crate) struct LockedBuffers<'a> {
 
 impl<'a> LockedBuffers<'a> {
     /// Locks distinct buffers; each with its name in reports and whether the kernel may write it.
-    pub(crate) fn lock(buffers: &'a [(Buffer, String, bool)], check_written: bool) -> Self {
+    /// `race_shift` asks for a shadow of races between blocks, with cells of so many bytes.
+    pub(crate) fn lock(buffers: &'a [(Buffer, String, bool)], check_written: bool, race_shift: Option<u32>) -> Self {
         let mut order: Vec<&(Buffer, String, bool)> = buffers.iter().collect();
         order.sort_by_key(|(buffer, _, _)| Arc::as_ptr(&buffer.0).cast::<()>());
         let guards = order
@@ -148,8 +150,15 @@ impl<'a> LockedBuffers<'a> {
                 }
             })
             .collect();
-        let null =
-            GlobalView { cells: &[], bytes: 0, written: None, check_written: false, writable: false, name: "null" };
+        let null = GlobalView {
+            cells: &[],
+            bytes: 0,
+            written: None,
+            check_written: false,
+            writable: false,
+            name: "null",
+            races: None,
+        };
         let views = buffers.iter().map(|(buffer, name, writable)| GlobalView {
             cells: &buffer.0.cells,
             bytes: buffer.0.bytes,
@@ -157,6 +166,7 @@ impl<'a> LockedBuffers<'a> {
             check_written,
             writable: *writable,
             name,
+            races: race_shift.filter(|_| *writable).map(|shift| BlockRaces::new(buffer.0.bytes, shift)),
         });
         Self { views: std::iter::once(null).chain(views).collect(), _guards: guards }
     }
@@ -218,6 +228,8 @@ pub(crate) struct GlobalView<'a> {
     /// which the launch's shared lock allows: nothing writes the buffer meanwhile.
     pub(crate) writable: bool,
     pub(crate) name: &'a str,
+    /// Who touched what, for buffers that the kernel may write.
+    pub(crate) races: Option<BlockRaces>,
 }
 
 impl<'a> GlobalView<'a> {

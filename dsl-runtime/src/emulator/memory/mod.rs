@@ -1,11 +1,17 @@
 //! Memory of the emulated device and what is known of each byte.
 
+mod block_races;
 mod buffer;
+mod epoch;
+mod races;
 mod shadow;
 mod shared;
 
+pub(crate) use block_races::{BlockConflict, time_of_block};
 pub use buffer::Buffer;
 pub(crate) use buffer::{GlobalMemory, GlobalView, LockedBuffers};
+pub(crate) use epoch::Epoch;
+pub(crate) use races::{Conflict, SharedRaces, Touch, Toucher};
 use shadow::BitShadow;
 pub(crate) use shared::SharedMemory;
 

@@ -35,6 +35,11 @@ impl SharedMemory {
         }
     }
 
+    /// Size in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
     /// Notes that a checked range holds nothing: a copy to it is under way.
     pub(crate) fn mark_unwritten(&self, offset: usize, len: usize) {
         if self.track {

@@ -79,7 +79,7 @@ fn every_width_loads_and_stores_contiguous_scattered_and_masked() {
                     }
                 );
                 let kernel =
-                    Kernel { target, block: [64, 1, 1], shared: 64 * size as u32, args: "a:in d:out", body: &body };
+                    Kernel { target, block: [64, 1, 1], shared: 64 * size as u32, args: "a:in d:out", body: &body, ..Kernel::default() };
                 let bytes: Vec<u8> = (0..64 * size).map(|i| (i * 89 + i / 256 * 3) as u8).collect();
                 let result = kernel.run([1, 1, 1], &[Arg::Bytes(bytes.clone()), Arg::Uninit(64 * size)]).pop().unwrap();
                 for thread in 0..64 {
@@ -287,7 +287,7 @@ fn shared_atomics_and_compare_exchange() {
     for (kind, model) in ops {
         let body = format!(
             "{THREAD}{}%k = arith.constant 5 : i32\n%kk = arith.constant -77777 : i32\n%v = arith.muli %tid, %kk : i32\n\
-             \"lw.store\"(%k, %s) {{align = 4 : i64}} : (i32, !llvm.ptr<3>) -> ()\n\
+             \"lw.store\"(%k, %s) {{align = 4 : i64}} : (i32, !llvm.ptr<3>) -> ()\n\"lw.warp_sync\"() : () -> ()\n\
              %o = \"lw.atomic_rmw\"(%s, %v) {{kind = \"{kind}\", ordering = \"acq_rel\", scope = \"block\"}} : (!llvm.ptr<3>, i32) -> i32\n{}",
             shared("s", 0, 4),
             store("o", "d", "i32")

@@ -7,7 +7,10 @@ mod elementwise;
 mod kernels;
 mod matrix;
 mod memory;
+mod numbers;
+mod races;
 mod sync;
+mod traffic;
 
 use std::rc::Rc;
 
@@ -16,7 +19,7 @@ use lacewing_core::{Error, Traced};
 
 use super::exec::interpret::{Interpreter, interpret_baseline, interpreter};
 use super::launch::run_with;
-use super::{ArgValue, Buffer, Launch, LaunchStats, Program, Report};
+use super::{ArgValue, Buffer, Checks, Launch, LaunchStats, Program, Report};
 
 /// A kernel of one block dimension: arguments in MLIR's syntax, then the body.
 pub(crate) struct Kernel<'a> {
@@ -25,11 +28,12 @@ pub(crate) struct Kernel<'a> {
     pub(crate) shared: u32,
     pub(crate) args: &'a str,
     pub(crate) body: &'a str,
+    pub(crate) checks: Checks,
 }
 
 impl Default for Kernel<'_> {
     fn default() -> Self {
-        Self { target: "sm_80", block: [32, 1, 1], shared: 0, args: "", body: "" }
+        Self { target: "sm_80", block: [32, 1, 1], shared: 0, args: "", body: "", checks: Checks::default() }
     }
 }
 
@@ -88,7 +92,7 @@ impl Kernel<'_> {
             .into_iter()
             .map(|interpreter| {
                 let (buffers, values) = bind(args);
-                let launch = Launch { threads: 1, ..Launch::new(grid, values) };
+                let launch = Launch { threads: 1, checks: self.checks, ..Launch::new(grid, values) };
                 run_with(&program, &launch, interpreter).unwrap_or_else(|report| panic!("{report}"));
                 buffers.iter().map(Buffer::read).collect()
             })
@@ -100,7 +104,8 @@ impl Kernel<'_> {
     /// Runs a kernel that must fail.
     pub(crate) fn report(&self, args: &[Arg]) -> Box<Report> {
         let (_, values) = bind(args);
-        super::run(&self.decode(), &Launch::new([1, 1, 1], values)).expect_err("the kernel has a mistake")
+        let launch = Launch { checks: self.checks, ..Launch::new([1, 1, 1], values) };
+        super::run(&self.decode(), &launch).expect_err("the kernel has a mistake")
     }
 }
 

@@ -1,0 +1,124 @@
+//! Races in the user's words.
+
+use super::blame::{Scene, unflatten};
+use super::exec::warp::Fault;
+use super::memory::{BlockConflict, Conflict, Epoch, Touch};
+use super::op::{Access, Op};
+use super::report::{Report, ReportKind};
+
+impl Scene<'_> {
+    fn thread(&self, warp: u32, lane: u32) -> String {
+        let linear = u64::from(warp * self.program.target.warp_size() + lane);
+        let [x, y, z] = unflatten(linear, self.program.block);
+        format!("thread ({x}, {y}, {z})")
+    }
+
+    /// Who made an access, as `thread (5, 0, 0) = warp 0, lane 5`.
+    fn author(&self, epoch: Epoch) -> String {
+        let warp = epoch.warp();
+        match epoch.lane() {
+            Some(lane) => format!("{} = warp {warp}, lane {lane}", self.thread(warp, lane)),
+            None => format!("several lanes of warp {warp}"),
+        }
+    }
+
+    fn earlier_place(&self, epoch: Epoch) -> String {
+        epoch.pc().map_or_else(String::new, |pc| self.spot(pc))
+    }
+
+    fn is_copy(&self, epoch: Epoch) -> bool {
+        let op = epoch.pc().and_then(|pc| self.program.ops.get(pc as usize));
+        matches!(op, Some(Op::CopyAsync { .. }))
+    }
+
+    /// Two accesses to shared memory that nothing orders.
+    pub(super) fn race(
+        &self,
+        (warp, fault): (u32, &Fault),
+        conflict: &Conflict,
+        touch: Touch,
+        shape: &Access,
+    ) -> Report {
+        let earlier = conflict.earlier;
+        let address = self.shared_address(conflict.byte, shape);
+        let what = match address.index {
+            Some(index) => format!("index {index} of `{}`", address.allocation),
+            None => format!("byte {} of `{}`", address.offset, address.allocation),
+        };
+        let verb = match touch {
+            Touch::Read => "read",
+            Touch::Write => "write",
+            Touch::Atomic => "atomic",
+            Touch::CopyStart | Touch::CopyEnd => "asynchronous copy",
+        };
+        let copied = self.is_copy(earlier);
+        let noun = match () {
+            () if conflict.earlier_read => "read",
+            () if copied => "asynchronous copy",
+            () if earlier.is_atomic() => "atomic",
+            () => "write",
+        };
+        let place = self.earlier_place(earlier);
+        let message = format!("race in shared memory: nothing orders this {verb} of {what} and the {noun}{place}");
+        let mut report = self.at(ReportKind::Race, message, fault.pc);
+        report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
+        let same_warp = earlier.warp() == warp;
+        let (edge, help) = match () {
+            () if earlier.is_in_flight() => (
+                "the copy has not been waited for".to_owned(),
+                "wait by `cp_async_wait(..)` and then `barrier()` before its destination is used",
+            ),
+            () if copied && !conflict.earlier_read => (
+                "only the thread that started the copy has waited for it".to_owned(),
+                "put a `barrier()` between `cp_async_wait(..)` and the first use by other threads",
+            ),
+            () if same_warp => (
+                format!("both are lanes of warp {warp}, and no `warp_sync()` or barrier lies between"),
+                "put a `warp_sync()` between the two: lanes of a warp do not run in lockstep",
+            ),
+            () => (
+                format!("warps {} and {warp} meet at no barrier between the two", earlier.warp()),
+                "put a `barrier()` between the two",
+            ),
+        };
+        report.notes.push(edge);
+        report.help = Some(help.into());
+        report.address = Some(address);
+        report
+    }
+
+    /// Two blocks at one place of global memory.
+    pub(super) fn block_race(
+        &self,
+        pc: u32,
+        conflict: &BlockConflict,
+        address: u64,
+        shape: &Access,
+        is_write: bool,
+    ) -> Report {
+        let mut address = self.global_address(address, shape);
+        address.offset = conflict.byte as i64;
+        address.index = (address.offset % i64::from(shape.element.max(1)) == 0)
+            .then(|| address.offset / i64::from(shape.element.max(1)));
+        let what = address.index.map_or_else(|| format!("byte {}", address.offset), |index| format!("index {index}"));
+        let verb = if is_write { "write" } else { "read" };
+        let noun = if conflict.earlier_read { "read" } else { "write" };
+        let place = self.earlier_place(conflict.earlier);
+        let message = format!(
+            "race between blocks: nothing orders this {verb} of {what} of `{}` and the {noun}{place}",
+            address.allocation
+        );
+        let mut report = self.at(ReportKind::Race, message, pc);
+        report.notes.push(match conflict.block() {
+            Some(block) => {
+                let [x, y, z] = unflatten(block, self.grid);
+                format!("the {noun} was by block ({x}, {y}, {z}), {}", self.author(conflict.earlier))
+            }
+            None => format!("the {noun} was by several blocks"),
+        });
+        report.notes.push("blocks run in any order, and at the same time".into());
+        report.help = Some("give each element to one block, use an atomic, or launch a second kernel".into());
+        report.address = Some(address);
+        report
+    }
+}

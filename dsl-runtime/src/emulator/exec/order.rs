@@ -1,0 +1,206 @@
+//! Accesses of a warp on their way to the race shadows.
+
+use super::access::load_part;
+use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
+use crate::emulator::memory::{
+    BlockConflict, Conflict, Epoch, GlobalMemory, Memory, SharedMemory, SharedRaces, Touch, Toucher,
+};
+use crate::emulator::op::{Access, AtomicOp, MatrixLoadOp};
+
+/// Who accesses: a warp at an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Visitor {
+    pub(crate) warp: u32,
+    pub(crate) pc: u32,
+}
+
+impl Visitor {
+    fn lane(self, lane: usize, half: u8) -> Toucher {
+        Toucher { warp: self.warp, pc: self.pc, lane: lane as u32 + 32 * u32::from(half) }
+    }
+}
+
+/// Tests and notes a load or a store of shared memory whose ranges have been checked. For a store this
+/// comes before the bytes change: two writes of one value do no harm.
+#[inline(always)]
+pub(crate) fn shared(
+    races: &mut SharedRaces,
+    memory: &SharedMemory,
+    regs: &Registers<'_>,
+    (value, address): (Reg, Reg),
+    active: u64,
+    access: &Access,
+    (visitor, touch): (Visitor, Touch),
+) -> Result<(), Conflict> {
+    let lanes = half_of(active, access.half);
+    let addresses = regs.read::<u32>(address);
+    let len = access.bytes as usize;
+    if lanes == u32::MAX && SharedMemory::contiguous(&addresses, access.bytes) {
+        let at = addresses[0] as usize;
+        if races.is_old(visitor.warp, at, LANES * len, touch) {
+            races.note_warp(visitor.lane(0, access.half), at, len, touch);
+            return Ok(());
+        }
+    }
+    shared_lanes(races, memory, regs, (value, &addresses), lanes, access, (visitor, touch))
+}
+
+#[inline(never)]
+fn shared_lanes(
+    races: &mut SharedRaces,
+    memory: &SharedMemory,
+    regs: &Registers<'_>,
+    (value, addresses): (Reg, &[u32; LANES]),
+    lanes: u32,
+    access: &Access,
+    (visitor, touch): (Visitor, Touch),
+) -> Result<(), Conflict> {
+    let len = access.bytes as usize;
+    let active = || (0..LANES).filter(|lane| lanes >> lane & 1 == 1);
+    for lane in active() {
+        let who = visitor.lane(lane, access.half);
+        let at = addresses[lane] as usize;
+        if let Err(conflict) = races.check(who, at, len, touch) {
+            let harmless = touch == Touch::Write
+                && !conflict.earlier_read
+                && !conflict.earlier.is_in_flight()
+                && holds(memory, regs, value, lane, at, access);
+            if !harmless {
+                return Err(conflict);
+            }
+        }
+    }
+    for lane in active() {
+        races.note(visitor.lane(lane, access.half), addresses[lane] as usize, len, touch);
+    }
+    if touch == Touch::Write {
+        // Lanes of one instruction that write one place.
+        for lane in active() {
+            let at = addresses[lane] as usize;
+            let who = visitor.lane(lane, access.half);
+            let last = races.last_write(at);
+            let other = last.lane().filter(|&other| other != who.lane).map(|other| other as usize & 31);
+            if let Some(other) = other
+                && !(addresses[other] == addresses[lane] && same_value(regs, value, lane, other, access))
+            {
+                return Err(Conflict { byte: at as u64, earlier: last, earlier_read: false, lane: who.lane });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Words of a lane's value in the order of its bytes.
+fn word(regs: &Registers<'_>, value: Reg, lane: usize, index: u32, access: &Access) -> u32 {
+    if access.unit == 8 {
+        let pair = regs.lane::<u64>(value + index / 2 * 2, lane);
+        (pair >> (32 * (index % 2))) as u32
+    } else {
+        regs.lane::<u32>(value + index, lane)
+    }
+}
+
+fn significant(access: &Access, index: u32) -> u32 {
+    let bytes = (access.bytes - 4 * index).min(4);
+    u32::MAX >> (32 - 8 * bytes)
+}
+
+/// Whether memory holds a lane's value already.
+fn holds(memory: &SharedMemory, regs: &Registers<'_>, value: Reg, lane: usize, at: usize, access: &Access) -> bool {
+    at + access.bytes as usize <= memory.len()
+        && (0..access.slots()).all(|index| {
+            let count = (access.bytes - 4 * index).min(4) as usize;
+            // SAFETY: the range lies inside the memory.
+            let there = unsafe { load_part(memory, at + 4 * index as usize, count) };
+            (word(regs, value, lane, index, access) ^ there) & significant(access, index) == 0
+        })
+}
+
+fn same_value(regs: &Registers<'_>, value: Reg, lane: usize, other: usize, access: &Access) -> bool {
+    (0..access.slots()).all(|index| {
+        let differs = word(regs, value, lane, index, access) ^ word(regs, value, other, index, access);
+        differs & significant(access, index) == 0
+    })
+}
+
+/// A read-modify-write of shared memory. Beside a fence a relaxed one orders as well.
+#[inline(never)]
+pub(crate) fn atomic(
+    races: &mut SharedRaces,
+    regs: &Registers<'_>,
+    (op, fenced): (&AtomicOp, bool),
+    active: u64,
+    access: &Access,
+    visitor: Visitor,
+) -> Result<(), Conflict> {
+    let (lanes, addresses) = (half_of(active, access.half), regs.read::<u32>(op.address));
+    for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+        let (who, at) = (visitor.lane(lane, access.half), addresses[lane] as usize);
+        races.synchronise(visitor.warp, at, op.acquires || fenced, false);
+        races.touch(who, at, access.bytes as usize, Touch::Atomic)?;
+        races.synchronise(visitor.warp, at, false, op.releases || fenced);
+    }
+    Ok(())
+}
+
+/// `ldmatrix`: rows are read for several lanes.
+#[inline(always)]
+pub(crate) fn matrix(
+    races: &mut SharedRaces,
+    regs: &Registers<'_>,
+    op: &MatrixLoadOp,
+    visitor: Visitor,
+) -> Result<(), Conflict> {
+    let addresses = regs.read::<u32>(op.address);
+    for (lane, address) in addresses.iter().enumerate().take(8 * usize::from(op.count)) {
+        let who = Toucher { warp: visitor.warp, pc: visitor.pc, lane: Epoch::TOGETHER };
+        races
+            .touch(who, *address as usize, 16, Touch::Read)
+            .map_err(|conflict| Conflict { lane: lane as u32, ..conflict })?;
+    }
+    Ok(())
+}
+
+/// Tests and notes an access to global memory for races between blocks.
+#[inline(always)]
+pub(crate) fn global(
+    memory: &GlobalMemory<'_>,
+    regs: &Registers<'_>,
+    address: Reg,
+    active: u64,
+    access: &Access,
+    (visitor, time, is_write): (Visitor, u32, bool),
+) -> Result<(), (u32, BlockConflict)> {
+    let lanes = half_of(active, access.half);
+    if lanes == 0 {
+        return Ok(());
+    }
+    let first = regs.lane::<u64>(address, lanes.trailing_zeros() as usize);
+    // All lanes use one buffer, but for pointers that are chosen lane by lane.
+    if memory.region(first).0.races.is_none() {
+        return Ok(());
+    }
+    global_lanes(memory, regs, address, lanes, access, (visitor, time, is_write))
+}
+
+#[inline(never)]
+fn global_lanes(
+    memory: &GlobalMemory<'_>,
+    regs: &Registers<'_>,
+    address: Reg,
+    lanes: u32,
+    access: &Access,
+    (visitor, time, is_write): (Visitor, u32, bool),
+) -> Result<(), (u32, BlockConflict)> {
+    let addresses = regs.read::<u64>(address);
+    for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+        let (region, offset) = memory.region(addresses[lane]);
+        let Some(races) = &region.races else { continue };
+        let lane = lane as u32 + 32 * u32::from(access.half);
+        let mine = Epoch::new(time, visitor.pc, visitor.warp, lane);
+        if let Some(conflict) = races.touch(mine, offset as usize, access.bytes as usize, is_write) {
+            return Err((lane, conflict));
+        }
+    }
+    Ok(())
+}

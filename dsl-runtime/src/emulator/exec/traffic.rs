@@ -1,0 +1,221 @@
+//! What accesses cost: cycles of shared memory's banks, sectors of global memory.
+
+use std::collections::BTreeMap;
+
+use lacewing_core::{SourceLocation, Target};
+
+use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
+use crate::emulator::op::{Access, MatrixLoadOp, Op, Pc};
+use crate::emulator::program::Program;
+
+/// Which memory an access of [`LineCost`] goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// Shared memory: the unit of cost is a cycle in which each bank serves one word.
+    Shared,
+    /// Global memory: the unit of cost is a sector (32 bytes on NVIDIA, 64 on AMD).
+    Global,
+}
+
+/// What the accesses of one source line cost, by [`Checks::performance`](super::super::Checks::performance).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineCost {
+    /// The access in the source.
+    pub location: SourceLocation,
+    /// Where it goes.
+    pub space: Space,
+    /// Accesses that warps executed.
+    pub accesses: u64,
+    /// Cycles or sectors that they took.
+    pub cost: u64,
+    /// What they would have taken without conflicts, or with all lanes side by side.
+    pub least: u64,
+    /// The largest number of words that one bank had to serve in one cycle's group of lanes; for
+    /// global memory the largest ratio of sectors to the least, rounded up.
+    pub degree: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    accesses: u64,
+    cost: u64,
+    least: u64,
+    degree: u64,
+}
+
+impl Cost {
+    fn add(&mut self, other: Self) {
+        self.accesses += other.accesses;
+        self.cost += other.cost;
+        self.least += other.least;
+        self.degree = self.degree.max(other.degree);
+    }
+}
+
+/// Costs by operation.
+#[derive(Default)]
+pub(crate) struct Traffic(BTreeMap<Pc, Cost>);
+
+/// Groups of lanes that banks serve together, and the number of banks (PTX ISA and CUDA C++ guide:
+/// 32 lanes of 4 bytes, halves of 8, quarters of 16; CDNA3: measured groups of `ds_read_b128`; gfx950
+/// has 64 banks for reads).
+fn groups(target: Target, bytes: u32, is_read: bool) -> (&'static [&'static [usize]], usize) {
+    const ALL: &[&[usize]] = &[&[
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
+        30, 31,
+    ]];
+    const HALVES: &[&[usize]] = &[
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+        &[16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31],
+    ];
+    const QUARTERS: &[&[usize]] = &[
+        &[0, 1, 2, 3, 4, 5, 6, 7],
+        &[8, 9, 10, 11, 12, 13, 14, 15],
+        &[16, 17, 18, 19, 20, 21, 22, 23],
+        &[24, 25, 26, 27, 28, 29, 30, 31],
+    ];
+    const READS_942: &[&[usize]] = &[
+        &[0, 1, 2, 3, 20, 21, 22, 23],
+        &[4, 5, 6, 7, 16, 17, 18, 19],
+        &[8, 9, 10, 11, 28, 29, 30, 31],
+        &[12, 13, 14, 15, 24, 25, 26, 27],
+    ];
+    const READS_950: &[&[usize]] = &[
+        &[0, 1, 2, 3, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 26, 27],
+        &[4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 28, 29, 30, 31],
+    ];
+    let wide_reads = target == Target::GFX950 && is_read;
+    let lanes = match bytes {
+        0..=4 => ALL,
+        5..=8 if wide_reads => ALL,
+        5..=8 => HALVES,
+        _ if wide_reads => READS_950,
+        _ if target.is_amd() && is_read => READS_942,
+        _ => QUARTERS,
+    };
+    (lanes, if wide_reads { 64 } else { 32 })
+}
+
+/// Cycles of one group: the most words that one bank serves. Lanes that want one word share it.
+fn cycles(words: &mut Vec<u32>, banks: usize) -> u64 {
+    words.sort_unstable();
+    words.dedup();
+    let mut load = [0_u64; 64];
+    for &word in words.iter() {
+        if let Some(bank) = load.get_mut(word as usize % banks) {
+            *bank += 1;
+        }
+    }
+    load.into_iter().max().unwrap_or(0)
+}
+
+impl Traffic {
+    fn add(&mut self, pc: Pc, cost: Cost) {
+        self.0.entry(pc).or_default().add(cost);
+    }
+
+    /// One access of half a wave, or a warp, to shared memory.
+    #[inline(never)]
+    pub(crate) fn shared(
+        &mut self,
+        target: Target,
+        regs: &Registers<'_>,
+        address: Reg,
+        active: u64,
+        access: &Access,
+        (pc, is_read): (Pc, bool),
+    ) {
+        let (lanes, addresses) = (half_of(active, access.half), regs.read::<u32>(address));
+        let (groups, banks) = groups(target, access.bytes, is_read);
+        let mut total = Cost { accesses: 1, ..Cost::default() };
+        for group in groups {
+            let mut words = Vec::with_capacity(64);
+            for &lane in group.iter().filter(|&&lane| lanes >> lane & 1 == 1) {
+                let (first, last) = (addresses[lane] / 4, (addresses[lane] + access.bytes - 1) / 4);
+                words.extend(first..=last);
+            }
+            total.group(&mut words, banks);
+        }
+        self.add(pc, total);
+    }
+
+    /// `ldmatrix`: eight rows of 16 bytes at a time.
+    pub(crate) fn matrix(&mut self, regs: &Registers<'_>, op: &MatrixLoadOp, pc: Pc) {
+        let addresses = regs.read::<u32>(op.address);
+        let mut total = Cost { accesses: 1, ..Cost::default() };
+        for rows in addresses.chunks(8).take(usize::from(op.count)) {
+            let mut words: Vec<u32> = rows.iter().flat_map(|&row| row / 4..row / 4 + 4).collect();
+            total.group(&mut words, 32);
+        }
+        self.add(pc, total);
+    }
+
+    /// One access of half a wave, or a warp, to global memory.
+    #[inline(never)]
+    pub(crate) fn global(
+        &mut self,
+        target: Target,
+        regs: &Registers<'_>,
+        address: Reg,
+        active: u64,
+        access: &Access,
+        pc: Pc,
+    ) {
+        let (lanes, addresses) = (half_of(active, access.half), regs.read::<u64>(address));
+        let shift = if target.is_amd() { 6 } else { 5 };
+        let (mut sectors, mut bytes) = (Vec::with_capacity(64), Vec::with_capacity(LANES));
+        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+            let first = addresses[lane];
+            sectors.extend(first >> shift..=(first + u64::from(access.bytes) - 1) >> shift);
+            bytes.push(first);
+        }
+        sectors.sort_unstable();
+        sectors.dedup();
+        bytes.sort_unstable();
+        bytes.dedup();
+        let cost = sectors.len() as u64;
+        let least = (bytes.len() as u64 * u64::from(access.bytes)).div_ceil(1 << shift);
+        if least > 0 {
+            // An access that starts inside a sector cannot help one more.
+            let degree = cost.saturating_sub(1).max(least).div_ceil(least);
+            self.add(pc, Cost { accesses: 1, cost, least, degree });
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &mut Self) {
+        for (pc, cost) in std::mem::take(&mut other.0) {
+            self.add(pc, cost);
+        }
+    }
+
+    /// By source line, the most expensive first.
+    pub(crate) fn lines(&self, program: &Program) -> Vec<LineCost> {
+        let mut lines: BTreeMap<(String, u32, u32, Space), (SourceLocation, Cost)> = BTreeMap::new();
+        for (&pc, &cost) in &self.0 {
+            let Some(location) = program.place(pc).location else { continue };
+            let global = matches!(program.ops.get(pc as usize), Some(Op::LoadGlobal { .. } | Op::StoreGlobal { .. }));
+            let space = if global { Space::Global } else { Space::Shared };
+            let key = (location.file.to_string(), location.line, location.column, space);
+            lines.entry(key).or_insert_with(|| (location, Cost::default())).1.add(cost);
+        }
+        let mut lines: Vec<LineCost> = lines
+            .into_iter()
+            .map(|((.., space), (location, cost))| {
+                let Cost { accesses, cost, least, degree } = cost;
+                LineCost { location, space, accesses, cost, least, degree }
+            })
+            .collect();
+        lines.sort_by_key(|line| std::cmp::Reverse(line.cost - line.least));
+        lines
+    }
+}
+
+impl Cost {
+    /// Adds the cycles of one group of lanes.
+    fn group(&mut self, words: &mut Vec<u32>, banks: usize) {
+        let degree = cycles(words, banks);
+        self.cost += degree;
+        self.least += (words.len() as u64).div_ceil(banks as u64);
+        self.degree = self.degree.max(degree);
+    }
+}

@@ -1,0 +1,89 @@
+//! Races in global memory between blocks. Nothing but atomics orders blocks, so a cell that one block
+//! writes must be touched by no other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::epoch::Epoch;
+
+/// Who wrote and read each cell of a buffer that the kernel may write.
+pub(crate) struct BlockRaces {
+    shift: u32,
+    writes: Box<[AtomicU64]>,
+    reads: Box<[AtomicU64]>,
+}
+
+/// The block number that stands for several readers.
+const MANY_BLOCKS: u32 = u32::MAX;
+
+/// A boxed slice of zeros whose pages come zeroed from the system.
+fn zeros(count: usize) -> Box<[AtomicU64]> {
+    let boxed = vec![0_u64; count].into_boxed_slice();
+    // SAFETY: `AtomicU64` has the size and bit validity of `u64`, and on all targets with 64-bit
+    // pointers its alignment; the slice is owned.
+    unsafe { Box::from_raw(Box::into_raw(boxed) as *mut [AtomicU64]) }
+}
+
+const _: () = assert!(align_of::<AtomicU64>() == align_of::<u64>());
+
+/// The access of another block that a block's access races with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockConflict {
+    pub(crate) byte: u64,
+    pub(crate) earlier: Epoch,
+    pub(crate) earlier_read: bool,
+}
+
+impl BlockConflict {
+    /// The other block, `None` for several.
+    pub(crate) fn block(&self) -> Option<u64> {
+        let time = self.earlier.time();
+        (time != MANY_BLOCKS).then(|| u64::from(time) - 1)
+    }
+}
+
+/// The time of a block's epochs.
+pub(crate) fn time_of_block(linear: u64) -> u32 {
+    (linear % u64::from(MANY_BLOCKS - 1)) as u32 + 1
+}
+
+impl BlockRaces {
+    pub(crate) fn new(bytes: usize, shift: u32) -> Self {
+        let cells = bytes.div_ceil(1 << shift);
+        Self { shift, writes: zeros(cells), reads: zeros(cells) }
+    }
+
+    /// Notes an access; gives the first that it races with. `mine` has the time of the block.
+    #[inline(always)]
+    pub(crate) fn touch(&self, mine: Epoch, at: usize, len: usize, is_write: bool) -> Option<BlockConflict> {
+        let first = at >> self.shift;
+        let end = (at + len + (1 << self.shift) - 1) >> self.shift;
+        let (writes, reads) = (self.writes.get(first..end)?, self.reads.get(first..end)?);
+        let mut found = None;
+        for (i, (write, read)) in writes.iter().zip(reads).enumerate() {
+            let byte = ((first + i) as u64) << self.shift;
+            let other = |epoch: u64| epoch != 0 && Epoch(epoch).time() != mine.time();
+            // Exchanges make one of two simultaneous accesses see the other.
+            let earlier = if is_write {
+                let last = Epoch(write.load(Ordering::Relaxed));
+                if last.time() == mine.time() { last.0 } else { write.swap(mine.0, Ordering::SeqCst) }
+            } else {
+                let last = Epoch(read.load(Ordering::Relaxed));
+                if last.time() != mine.time() && last.time() != MANY_BLOCKS {
+                    let many = Epoch(mine.0 | u64::from(MANY_BLOCKS) << 32);
+                    read.swap(if last.0 == 0 { mine.0 } else { many.0 }, Ordering::SeqCst);
+                }
+                write.load(Ordering::SeqCst)
+            };
+            if other(earlier) {
+                found = found.or(Some(BlockConflict { byte, earlier: Epoch(earlier), earlier_read: false }));
+            }
+            if is_write {
+                let earlier = read.load(Ordering::SeqCst);
+                if other(earlier) {
+                    found = found.or(Some(BlockConflict { byte, earlier: Epoch(earlier), earlier_read: true }));
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,68 @@
+//! Who touched a cell of memory, when and where: one word.
+
+use crate::emulator::op::Pc;
+
+/// An access: `time << 32 | pc << 14 | atomic << 13 | in flight << 12 | warp << 7 | lane`. Time is a tick of
+/// the block's clock for shared memory, the block's number + 1 for global memory; 0 is never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Epoch(pub(crate) u64);
+
+/// Operations beyond this one are not told apart.
+const LAST_PC: u32 = (1 << 18) - 1;
+const IN_FLIGHT: u64 = 1 << 12;
+const ATOMIC: u64 = 1 << 13;
+
+impl Epoch {
+    /// The lane that stands for several.
+    pub(crate) const MANY: u32 = 127;
+    /// All lanes of a warp at once, in an operation that none leaves before the others.
+    pub(crate) const TOGETHER: u32 = 126;
+
+    #[inline(always)]
+    pub(crate) fn new(time: u32, pc: Pc, warp: u32, lane: u32) -> Self {
+        Self(u64::from(time) << 32 | u64::from(pc.min(LAST_PC)) << 14 | u64::from(warp & 31) << 7 | u64::from(lane))
+    }
+
+    /// The same by a read-modify-write.
+    pub(crate) fn atomic(self) -> Self {
+        Self(self.0 | ATOMIC)
+    }
+
+    /// The same by a copy that has been started and not waited for.
+    pub(crate) fn in_flight(self) -> Self {
+        Self(self.0 | IN_FLIGHT)
+    }
+
+    #[inline(always)]
+    pub(crate) fn time(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub(crate) fn pc(self) -> Option<Pc> {
+        let pc = (self.0 >> 14) as u32 & LAST_PC;
+        (pc < LAST_PC).then_some(pc)
+    }
+
+    #[inline(always)]
+    pub(crate) fn warp(self) -> u32 {
+        (self.0 >> 7) as u32 & 31
+    }
+
+    /// `None` for several lanes.
+    pub(crate) fn lane(self) -> Option<u32> {
+        let lane = self.0 as u32 & 127;
+        (lane < 64).then_some(lane)
+    }
+
+    pub(crate) fn is_together(self) -> bool {
+        self.0 as u32 & 127 == Self::TOGETHER
+    }
+
+    pub(crate) fn is_atomic(self) -> bool {
+        self.0 & ATOMIC != 0
+    }
+
+    pub(crate) fn is_in_flight(self) -> bool {
+        self.0 & IN_FLIGHT != 0
+    }
+}
