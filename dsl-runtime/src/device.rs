@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use lacewing_core::Target;
 
-use crate::cuda::{CompileOptions, CudaKernel, Gpu, Stream, Value};
+use crate::cuda::{Captured, CompileOptions, CudaKernel, Gpu, Stream, Value};
 use crate::element::Element;
 use crate::emulator::{Buffer, Checks, LaunchStats, Program, Report, ReportKind};
 use crate::error::Error;
 use crate::event::{Event, Point};
+use crate::graph::Graph;
 use crate::host::{HostTensor, check_room, element_count, too_large};
 use crate::storage::Storage;
 use crate::tensor::DevTensor;
@@ -217,6 +218,25 @@ impl Device {
         }
     }
 
+    /// Captures launches instead of running them: those that `work` makes on the handle that it is given. They are
+    /// then replayed as one, which costs the host one launch.
+    ///
+    /// Tensors cannot be made, read or written with that handle, nor can it be waited for.
+    ///
+    /// # Errors
+    /// What `work` returns; [`Error::Device`] on the emulator, which has no graphs, and when the driver refuses.
+    pub fn capture(&self, work: impl FnOnce(&Device) -> Result<(), Error>) -> Result<Graph, Error> {
+        let Backend::Cuda(gpu) = &self.identity.backend else {
+            return Err(Error::Device(format!("{self} has no graphs: launch the kernels themselves")));
+        };
+        let captured = Captured::new(gpu, |stream| {
+            let mut capturing = self.clone().with_synchronous(false);
+            capturing.options.stream = Some(stream);
+            work(&capturing)
+        })?;
+        Ok(Graph { device: self.clone(), captured })
+    }
+
     /// A point in the work of this handle's stream, for timing: `start.until(&end)`.
     ///
     /// # Errors
@@ -319,7 +339,7 @@ impl Device {
         self.options.compile
     }
 
-    fn stream<'a>(&'a self, gpu: &'a Gpu) -> &'a Stream {
+    pub(crate) fn stream<'a>(&'a self, gpu: &'a Gpu) -> &'a Stream {
         self.options.stream.as_ref().unwrap_or(gpu.home())
     }
 

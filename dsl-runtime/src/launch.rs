@@ -1,12 +1,16 @@
 //! Typed, checked launches.
 
 use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 use half::{bf16, f16};
 use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
 use lacewing_core::{KernelMeta, Target, Traced, rt, trace_kernel};
+use smallvec::SmallVec;
 
-use crate::cache::{self, Code};
+use crate::cache::{self, Code, Compiled};
 use crate::cuda::Value;
 use crate::device::{Backend, Device};
 use crate::element::ElementOf;
@@ -62,23 +66,69 @@ impl<K: rt::Kernel> Launch<K> {
     /// shared memory or arguments break a rule of the device, [`Error::Report`] when a check of the
     /// emulator ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
     pub fn launch<A: Args<K::Params>>(&self, device: &Device, args: A) -> Result<LaunchStats, Error> {
-        let mut arguments = Arguments::default();
-        args.pass(&mut arguments);
+        self.prepare(device)?.launch(args)
+    }
+
+    /// Compiles the kernel for a device, unless that has been done, and checks grid and block: what is left is cheap
+    /// and can be done many times.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block or shared memory break
+    /// a rule of the device.
+    pub fn prepare(&self, device: &Device) -> Result<Prepared<K>, Error> {
         let compiled = cache::compiled(&self.kernel, device)?;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         let grid = check_grid(self.grid).map_err(refuse)?;
         check_block(&compiled.meta, device.target()).map_err(refuse)?;
+        Ok(Prepared { device: device.clone(), compiled, grid, kernel: PhantomData })
+    }
+}
+
+/// A launch that needs nothing more than its arguments, for launching one kernel many times: the kernel is looked up
+/// once, and a launch allocates no memory.
+#[must_use = "nothing runs until `.launch(arguments)` is called"]
+pub struct Prepared<K> {
+    device: Device,
+    compiled: Arc<Compiled>,
+    grid: [u32; 3],
+    kernel: PhantomData<fn() -> K>,
+}
+
+impl<K: rt::Kernel> Prepared<K> {
+    /// Checks the arguments against the kernel and runs it, as [`Launch::launch`].
+    ///
+    /// # Errors
+    /// [`Error::Launch`] when the arguments break a rule of the device, [`Error::Report`] when a check of the emulator
+    /// ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
+    pub fn launch<A: Args<K::Params>>(&self, args: A) -> Result<LaunchStats, Error> {
+        let mut arguments = Arguments::default();
+        args.pass(&mut arguments);
+        let Prepared { device, compiled, grid, .. } = self;
+        let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
         if grid.contains(&0) {
             return Ok(LaunchStats::default());
         }
         match (&compiled.code, device.backend()) {
-            (Code::Emulated(program), _) => device.emulate(program, grid, arguments.for_emulator()),
-            (Code::Cuda(kernel), Backend::Cuda(gpu)) => device.submit(gpu, kernel, grid, &arguments.for_gpu()),
+            (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
+            (Code::Cuda(kernel), Backend::Cuda(gpu)) => device.submit(gpu, kernel, *grid, &arguments.for_gpu()),
             (Code::Cuda(_), Backend::Emulator) => {
                 Err(refuse("it was compiled for another device (a fault in Lacewing)".to_owned()))
             }
         }
+    }
+}
+
+impl<K> Clone for Prepared<K> {
+    fn clone(&self) -> Self {
+        let Prepared { device, compiled, grid, .. } = self;
+        Prepared { device: device.clone(), compiled: Arc::clone(compiled), grid: *grid, kernel: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for Prepared<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prepared({} {:?} on {})", self.compiled.meta.name, self.grid, self.device)
     }
 }
 
@@ -125,8 +175,11 @@ fn check_block(meta: &KernelMeta, target: Target) -> Result<(), String> {
 /// The arguments of a launch, on their way to the device.
 #[derive(Default)]
 pub struct Arguments {
-    list: Vec<Argument>,
+    list: SmallVec<[Argument; 8]>,
 }
+
+/// One number for each dimension. Tensors of more than six dimensions are rare, and cost an allocation.
+type Dims<T> = SmallVec<[T; 6]>;
 
 enum Argument {
     Scalar(ArgValue),
@@ -137,8 +190,8 @@ struct TensorArgument {
     device: Device,
     storage: Storage,
     offset: usize,
-    extents: Vec<usize>,
-    strides: Vec<i64>,
+    extents: Dims<usize>,
+    strides: Dims<i64>,
     element_bytes: usize,
     mutable: bool,
 }
@@ -149,15 +202,15 @@ impl Arguments {
             device: tensor.device.clone(),
             storage: tensor.storage.clone(),
             offset: tensor.offset,
-            extents: tensor.extents.to_vec(),
-            strides: tensor.strides.to_vec(),
+            extents: Dims::from_slice(&tensor.extents),
+            strides: Dims::from_slice(&tensor.strides),
             element_bytes: T::TYPE.bytes(),
             mutable,
         }));
     }
 
     fn check(&self, meta: &KernelMeta, device: &Device) -> Result<(), String> {
-        let tensors: Vec<(&str, &TensorArgument)> = self
+        let tensors: SmallVec<[(&str, &TensorArgument); 8]> = self
             .list
             .iter()
             .zip(&meta.params)
@@ -218,8 +271,8 @@ impl Arguments {
     }
 
     /// The same for a GPU.
-    fn for_gpu(&self) -> Vec<Value<'_>> {
-        let mut flat = Vec::new();
+    fn for_gpu(&self) -> SmallVec<[Value<'_>; 64]> {
+        let mut flat = SmallVec::new();
         for argument in &self.list {
             match argument {
                 Argument::Scalar(ArgValue::Scalar { bits, .. }) => flat.push(Value::Bits(*bits)),
@@ -263,7 +316,7 @@ impl TensorArgument {
         if self.extents.contains(&0) {
             return false;
         }
-        let mut steps: Vec<(u64, usize)> = self
+        let mut steps: Dims<(u64, usize)> = self
             .strides
             .iter()
             .map(|stride| stride.unsigned_abs())
@@ -408,8 +461,8 @@ mod tests {
             device,
             storage: Storage::Emulated(Buffer::zeroed(4096)),
             offset,
-            extents: extents.to_vec(),
-            strides: strides.to_vec(),
+            extents: Dims::from_slice(extents),
+            strides: Dims::from_slice(strides),
             element_bytes: 4,
             mutable,
         }

@@ -5,10 +5,13 @@ mod faults;
 mod kernels;
 
 use std::ffi::OsString;
+use std::time::Instant;
 
+use lacewing::Traced;
 use lacewing::cli::{Io, run};
+use lacewing::core::lower::Emit;
 use lacewing::prelude::*;
-use lacewing::runtime::cuda::{Assembler, CompileOptions};
+use lacewing::runtime::cuda::{Assembler, CompileOptions, cache_key};
 use lacewing::runtime::{Error, LaunchStats};
 
 /// The first GPU, or why a test is skipped.
@@ -90,6 +93,62 @@ fn each_way_to_compile_gives_the_same_numbers() {
             }
         }
     }
+}
+
+/// A helper before and after an edit.
+mod before {
+    use lacewing::prelude::*;
+
+    #[device]
+    pub fn helper(x: F32) -> F32 {
+        x * 2.0
+    }
+}
+
+mod after {
+    use lacewing::prelude::*;
+
+    #[device]
+    pub fn helper(x: F32) -> F32 {
+        x * 3.0
+    }
+}
+
+/// One kernel in two programs that differ in a helper.
+macro_rules! program {
+    ($name:ident, $helper:path) => {
+        mod $name {
+            use super::*;
+
+            #[kernel(block = [32, 1, 1])]
+            pub fn scale(y: TensorMut<F32, 1>) {
+                let place = y.at(thread_id(X));
+                place.store($helper(place.load()));
+            }
+        }
+    };
+}
+
+program!(first, before::helper);
+program!(same, before::helper);
+program!(edited, after::helper);
+
+#[test]
+fn what_is_cached_on_disk_is_found_by_all_that_it_is_made_from() {
+    let key = |kernel: &dyn Fn() -> Result<Traced, Error>, form, level| {
+        cache_key(&kernel().unwrap(), form, level).unwrap().to_string()
+    };
+    let first = || first::scale::new().traced(Target::SM_90A);
+    let known = key(&first, Emit::Ptx, 3);
+    // The same kernel elsewhere in a program, and traced again, is the same code.
+    assert_eq!(known, key(&first, Emit::Ptx, 3));
+    assert_eq!(known, key(&|| same::scale::new().traced(Target::SM_90A), Emit::Ptx, 3));
+    let others = [
+        key(&|| edited::scale::new().traced(Target::SM_90A), Emit::Ptx, 3),
+        key(&|| first::scale::new().traced(Target::SM_80), Emit::Ptx, 3),
+        key(&first, Emit::Ptx, 2),
+    ];
+    assert!(!others.contains(&known), "{known} {others:?}");
 }
 
 #[kernel(block = [64, 1, 1])]
@@ -192,13 +251,13 @@ fn streams_wait_for_each_other_where_they_share_memory() {
     for round in 0..20 {
         let mut y = first.tensor_zeros::<f32, 1>([n]).unwrap();
         let mut z = second.tensor_zeros::<f32, 1>([n]).unwrap();
-        count_up::new().grid([64, 1, 1]).launch(&first, (20_000, &mut y)).unwrap();
+        count_up::new().grid([64, 1, 1]).launch(&first, (1_000_000, &mut y)).unwrap();
         // Reads what the other stream is writing; then the other writes what this one reads.
         axpy::new().grid([64, 1, 1]).launch(&second, (1.0, &y, &mut z)).unwrap();
         count_up::new().grid([64, 1, 1]).launch(&first, (1, &mut y)).unwrap();
-        assert_eq!(z.to_vec().unwrap(), vec![20_000.0; n], "round {round}");
+        assert_eq!(z.to_vec().unwrap(), vec![1_000_000.0; n], "round {round}");
         assert_eq!(second.tensor_zeros::<f32, 1>([1]).unwrap().to_vec().unwrap(), [0.0]);
-        assert_eq!(y.to_vec().unwrap(), vec![20_001.0; n], "round {round}");
+        assert_eq!(y.to_vec().unwrap(), vec![1_000_001.0; n], "round {round}");
     }
 }
 
@@ -210,13 +269,97 @@ fn work_under_way_keeps_its_memory() {
     let n = 256 * 64;
     let mut z = second.tensor_zeros::<f32, 1>([n]).unwrap();
     let mut y = first.tensor_zeros::<f32, 1>([n]).unwrap();
-    count_up::new().grid([64, 1, 1]).launch(&first, (20_000, &mut y)).unwrap();
+    count_up::new().grid([64, 1, 1]).launch(&first, (1_000_000, &mut y)).unwrap();
     axpy::new().grid([64, 1, 1]).launch(&second, (1.0, &y, &mut z)).unwrap();
     // Freed while both streams use it, and asked for again at once with other content.
     drop(y);
     let other = first.tensor_from_slice(&vec![-1.0f32; n], [n]).unwrap();
-    assert_eq!(z.to_vec().unwrap(), vec![20_000.0; n]);
+    assert_eq!(z.to_vec().unwrap(), vec![1_000_000.0; n]);
     assert_eq!(other.to_vec().unwrap(), vec![-1.0; n]);
+}
+
+#[test]
+fn a_graph_replays_its_launches_and_keeps_its_tensors() {
+    let Some(device) = gpu() else { return };
+    let n = 256 * 64;
+    let mut y = device.tensor_zeros::<f32, 1>([n]).unwrap();
+    let graph = {
+        let x = device.tensor_from_slice(&vec![1.0f32; n], [n]).unwrap();
+        let graph = device.capture(|device| {
+            for _ in 0..5 {
+                axpy::new().grid([64, 1, 1]).launch(device, (2.0, &x, &mut y))?;
+            }
+            let refused = device.tensor_zeros::<f32, 1>([1]).unwrap_err().to_string();
+            assert!(refused.contains("cannot be captured"), "{refused}");
+            Ok(())
+        });
+        graph.unwrap()
+    };
+    assert_eq!(y.to_vec().unwrap(), vec![0.0; n]);
+    for _ in 0..10 {
+        graph.launch().unwrap();
+    }
+    assert_eq!(y.to_vec().unwrap(), vec![100.0; n]);
+    // Seen by other streams, too.
+    let other = device.new_stream().unwrap();
+    graph.launch().unwrap();
+    let mut z = other.tensor_zeros::<f32, 1>([n]).unwrap();
+    axpy::new().grid([64, 1, 1]).launch(&other, (1.0, &y, &mut z)).unwrap();
+    assert_eq!(z.to_vec().unwrap(), vec![110.0; n]);
+    // An error in the capture ends it, and the device goes on.
+    let failed = device.capture(|_| Err(Error::Setting("no".to_owned())));
+    assert!(matches!(failed, Err(Error::Setting(_))));
+    assert_eq!(y.to_vec().unwrap(), vec![110.0; n]);
+}
+
+#[test]
+fn others_go_on_while_a_graph_is_captured() {
+    let Some(device) = gpu() else { return };
+    let mut y = device.tensor_zeros::<f32, 1>([256]).unwrap();
+    let graph = device.capture(|device| {
+        let other = std::thread::spawn(|| {
+            let device = Device::cuda(0)?;
+            let stream = device.new_stream()?;
+            let mut z = device.tensor_from_slice(&ramp(256), [256])?;
+            count_up::new().grid([1, 1, 1]).launch(&stream, (3, &mut z))?;
+            device.synchronize()?;
+            z.to_vec()
+        });
+        assert_eq!(other.join().unwrap()?[255], 258.0);
+        count_up::new().grid([1, 1, 1]).launch(device, (2, &mut y)).map(drop)
+    });
+    graph.unwrap().launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0; 256]);
+}
+
+#[test]
+fn the_emulator_says_that_it_has_no_graphs() {
+    let text = Device::emulator(Target::SM_80).unwrap().capture(|_| Ok(())).unwrap_err().to_string();
+    assert_eq!(text, "emulator:sm_80 has no graphs: launch the kernels themselves");
+}
+
+#[test]
+fn a_prepared_launch_is_cheap() {
+    let Some(device) = gpu() else { return };
+    let device = device.with_synchronous(false);
+    let x = device.tensor_zeros::<f32, 1>([256]).unwrap();
+    let mut y = device.tensor_zeros::<f32, 1>([256]).unwrap();
+    let launch = axpy::new().grid([1, 1, 1]);
+    let prepared = launch.prepare(&device).unwrap();
+    // Few enough at a time that the queue of the stream never fills up.
+    let mut best = |launch: &mut dyn FnMut(&mut DevTensor<f32, 1>)| {
+        let rounds = (0..50).map(|_| {
+            device.synchronize().unwrap();
+            let start = Instant::now();
+            (0..100).for_each(|_| launch(&mut y));
+            start.elapsed() / 100
+        });
+        rounds.min().unwrap_or_default()
+    };
+    let warm = best(&mut |y| drop(prepared.launch((1.0, &x, y)).unwrap()));
+    let looked_up = best(&mut |y| drop(launch.launch(&device, (1.0, &x, y)).unwrap()));
+    println!("a prepared launch takes {warm:?} of the CPU, one by name {looked_up:?}");
+    assert!(warm.as_micros() < 20, "{warm:?}");
 }
 
 #[test]
@@ -230,8 +373,8 @@ fn events_keep_the_time() {
         start.until(&device.record().unwrap()).unwrap()
     };
     time(1);
-    let (short, long) = (time(1_000), time(100_000));
-    assert!(long > 20 * short && long < 500 * short, "{short:?} {long:?}");
+    let (short, long) = (time(100_000), time(5_000_000));
+    assert!(long > 10 * short && long < 200 * short, "{short:?} {long:?}");
     device.synchronize().unwrap();
 }
 

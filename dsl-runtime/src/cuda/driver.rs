@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys;
-use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use cudarc::driver::{CudaContext, CudaGraph, CudaStream, DriverError, result};
 use lacewing_core::Target;
 
 use crate::error::Error;
@@ -143,6 +143,16 @@ impl fmt::Display for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.version / 1000, self.version % 1000 / 10)
     }
+}
+
+/// The context that all of a process shares on a GPU.
+pub(super) fn open(ordinal: usize) -> Result<Arc<CudaContext>, DriverError> {
+    let context = CudaContext::new(ordinal)?;
+    // With tracking, the first new stream waits for the whole GPU, which ends every capture that is under way in
+    // another thread.
+    // SAFETY: what is tracked are `CudaSlice`s; none is made in this context, which no other library gets from us.
+    unsafe { context.disable_event_tracking() };
+    Ok(context)
 }
 
 /// The driver's own words for an error.
@@ -381,6 +391,13 @@ impl Function {
         // which no parameter exceeds; the driver copies them before it returns.
         unsafe { sys::cuLaunchKernelEx(&config, self.handle, pointers.as_mut_ptr(), std::ptr::null_mut()) }.result()
     }
+}
+
+/// Puts a graph on a stream, which need not be the one that it was captured on.
+pub(super) fn launch_graph(graph: &CudaGraph, stream: &CudaStream) -> Result<(), DriverError> {
+    stream.context().bind_to_thread()?;
+    // SAFETY: graph and stream are alive; a graph is not `Sync`, so no other thread uses it now.
+    unsafe { result::graph::launch(graph.cu_graph_exec(), stream.cu_stream()) }
 }
 
 /// Parameters that a function may have, flattened. Sixteen tensors of rank 5 have 176; a kernel's parameters have

@@ -29,13 +29,46 @@ pub(crate) struct Gpu {
     recent: Mutex<Recent>,
 }
 
-/// A stream of a GPU: work on it runs in order.
+/// A stream of a GPU: work on it runs in order, or is captured for a graph.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream(Arc<CudaStream>);
+pub(crate) struct Stream {
+    raw: Arc<CudaStream>,
+    capture: Option<Arc<Mutex<Captured>>>,
+}
+
+/// What a graph uses.
+#[derive(Debug, Default)]
+pub(super) struct Captured {
+    /// Each allocation, and whether it is written.
+    pub(super) uses: Vec<(Arc<Memory>, bool)>,
+    pub(super) kernels: Vec<Arc<str>>,
+}
 
 impl Stream {
+    fn new(raw: Arc<CudaStream>) -> Self {
+        Self { raw, capture: None }
+    }
+
+    pub(super) fn capturing(raw: Arc<CudaStream>) -> Self {
+        Self { raw, capture: Some(Arc::default()) }
+    }
+
     pub(super) fn raw(&self) -> &Arc<CudaStream> {
-        &self.0
+        &self.raw
+    }
+
+    pub(super) fn capture(&self) -> Option<&Mutex<Captured>> {
+        self.capture.as_deref()
+    }
+
+    /// Refuses what a graph cannot hold: it would end the capture with an error that says nothing.
+    fn check_running(&self, what: &str) -> Result<(), Error> {
+        match self.capture {
+            None => Ok(()),
+            Some(_) => Err(Error::Device(format!(
+                "{what} cannot be captured in a graph: do it before the capture, or with the handle that is captured"
+            ))),
+        }
     }
 }
 
@@ -73,7 +106,7 @@ impl Gpu {
         }
         let target = target.unwrap_or(best);
         let opened = || -> Result<Self, DriverError> {
-            let context = CudaContext::new(ordinal)?;
+            let context = driver::open(ordinal)?;
             let stream = context.new_stream()?;
             Self::new(context, stream, info.name.clone(), target)
         };
@@ -111,7 +144,7 @@ impl Gpu {
             native: u32::try_from(major).is_ok_and(|major| major == target.generation() / 10),
             shared_limit: u32::try_from(shared).unwrap_or_default(),
             context,
-            home: Stream(stream),
+            home: Stream::new(stream),
             many_streams: RwLock::new(false),
             recent: Mutex::default(),
         })
@@ -155,17 +188,18 @@ impl Gpu {
         let made = || {
             if !*many {
                 // Earlier uses of memory left no events.
-                self.home.0.synchronize()?;
+                self.home.raw.synchronize()?;
             }
             self.context.new_stream()
         };
         let stream = made().map_err(|error| self.fault("a stream", error))?;
         *many = true;
-        Ok(Stream(stream))
+        Ok(Stream::new(stream))
     }
 
     /// Memory with every byte set to `fill`, or as it comes.
     pub(crate) fn allocate(&self, stream: &Stream, bytes: usize, fill: Option<u8>) -> Result<Memory, Error> {
+        stream.check_running("making a tensor")?;
         let made = || {
             let memory = Memory::new(stream, bytes)?;
             // Other streams must wait for the allocation even where nothing is filled.
@@ -178,12 +212,14 @@ impl Gpu {
 
     /// Overwrites bytes.
     pub(crate) fn write(&self, stream: &Stream, memory: &Memory, offset: usize, content: &[u8]) -> Result<(), Error> {
+        stream.check_running("a copy to the device")?;
         let write = || memory.allocation().write(stream.raw(), offset, content);
         self.touch(memory, stream, true, write).map_err(|error| self.fault("a copy to the device", error))
     }
 
     /// A copy of bytes.
     pub(crate) fn read(&self, stream: &Stream, memory: &Memory, offset: usize, len: usize) -> Result<Vec<u8>, Error> {
+        stream.check_running("a copy to the host")?;
         let mut bytes = vec![0; len];
         let read = || memory.allocation().read(stream.raw(), offset, &mut bytes);
         self.touch(memory, stream, false, read).map_err(|error| self.fault("a copy to the host", error))?;
@@ -227,15 +263,17 @@ impl Gpu {
 
     /// Waits for all work of a stream.
     pub(crate) fn synchronize(&self, stream: &Stream) -> Result<(), Error> {
-        stream.0.synchronize().map_err(|error| self.fault("work on the device", error))?;
+        stream.check_running("waiting")?;
+        stream.raw.synchronize().map_err(|error| self.fault("work on the device", error))?;
         self.is_well();
         Ok(())
     }
 
     /// A point in the work of a stream, which keeps the time.
     pub(crate) fn record(&self, stream: &Stream) -> Result<CudaEvent, Error> {
+        stream.check_running("an event")?;
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        stream.0.record_event(flags).map_err(|error| self.fault("an event", error))
+        stream.raw.record_event(flags).map_err(|error| self.fault("an event", error))
     }
 
     /// Remembers a kernel until the device is next seen to be well.

@@ -1,7 +1,7 @@
 //! A compiled kernel on a GPU.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use cudarc::driver::{DriverError, sys};
 use lacewing_core::lower::{self, Emit, EmitOptions};
@@ -10,7 +10,7 @@ use lacewing_core::{KernelMeta, Traced};
 use super::driver::{Function, LoadError, Shape, Value as Slot, words};
 use super::gpu::{Gpu, Stream};
 use super::memory::Memory;
-use crate::cache::disk::{self, Parts};
+use crate::cache::disk::{self, Key, Parts};
 use crate::error::Error;
 
 /// How kernels are compiled for a GPU.
@@ -55,7 +55,7 @@ pub(crate) enum Value<'a> {
     /// The address of a byte of memory.
     Pointer {
         /// The memory.
-        memory: &'a Memory,
+        memory: &'a Arc<Memory>,
         /// The byte.
         byte_offset: usize,
         /// Whether the kernel may write through it.
@@ -119,39 +119,58 @@ impl CudaKernel {
             Value::Pointer { memory, writable, .. } => Some((memory, writable)),
             Value::Bits(_) => None,
         });
-        gpu.launched(&self.name);
-        gpu.ordered(stream, uses, || self.function.launch(stream.raw(), &shape, slots)).map_err(|error| {
-            match launch_refused(error) {
-                Some(reason) => Error::Launch { kernel: self.name.to_string(), reason },
-                None => gpu.fault(&format!("the launch of kernel `{}`", self.name), error),
+        let launch = || self.function.launch(stream.raw(), &shape, slots);
+        let outcome = match stream.capture() {
+            None => {
+                gpu.launched(&self.name);
+                gpu.ordered(stream, uses.map(|(memory, writable)| (&**memory, writable)), launch)
             }
+            // Nothing runs yet: the graph waits for other streams when it is launched.
+            Some(captured) => {
+                let mut captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
+                captured.kernels.push(Arc::clone(&self.name));
+                captured.uses.extend(uses.map(|(memory, writable)| (Arc::clone(memory), writable)));
+                launch()
+            }
+        };
+        outcome.map_err(|error| match launch_refused(error) {
+            Some(reason) => Error::Launch { kernel: self.name.to_string(), reason },
+            None => gpu.fault(&format!("the launch of kernel `{}`", self.name), error),
         })
     }
 }
 
 /// PTX or machine code of a kernel: from the disk cache, or made and kept there.
 fn image(traced: &Traced, form: Emit, opt_level: u8) -> Result<Vec<u8>, Error> {
-    let target = traced.meta.target;
     let options = EmitOptions { opt_level, ..EmitOptions::default() };
     let make = || Ok::<_, Error>(lower::emit(traced, form, &options)?.as_bytes().to_vec());
     let Some(cache) = disk::default_cache() else { return make() };
-    // The IR after our own lowering: an edit of a kernel, a helper or the lowering is in it.
-    let ir = lower::emit(traced, Emit::Llvm, &options)?;
-    let key = Parts {
-        ir: ir.text().unwrap_or_default(),
-        target: target.name(),
-        form: form.name(),
-        options: &format!("O{opt_level}"),
-        pipeline: &lower::describe(target, opt_level),
-        toolchain: &toolchain(form)?,
-    }
-    .key();
+    let key = cache_key(traced, form, opt_level)?;
     if let Some(found) = cache.get(&key) {
         return Ok(found);
     }
     let made = make()?;
     cache.put(&key, &made);
     Ok(made)
+}
+
+/// The key of a kernel's PTX or machine code in the disk cache.
+///
+/// # Errors
+/// When the kernel does not lower, or `ptxas` is asked for and not found.
+pub fn cache_key(traced: &Traced, form: Emit, opt_level: u8) -> Result<Key, Error> {
+    let target = traced.meta.target;
+    // The IR after our own lowering: an edit of a kernel, a helper or the lowering is in it.
+    let ir = lower::emit(traced, Emit::Llvm, &EmitOptions { opt_level, ..EmitOptions::default() })?;
+    let parts = Parts {
+        ir: ir.text().unwrap_or_default(),
+        target: target.name(),
+        form: form.name(),
+        options: &format!("O{opt_level}"),
+        pipeline: &lower::describe(target, opt_level),
+        toolchain: &toolchain(form)?,
+    };
+    Ok(parts.key())
 }
 
 /// What makes an image of this form. `ptxas` is asked once in a process.

@@ -4,6 +4,7 @@
 //! driver    the only file that calls the driver: presence, memory, modules, launches
 //! gpu       one device: context, streams, and who is to blame for a fault
 //! memory    an allocation that every stream may use, and that is freed after the last use
+//! graph     launches that are captured once and replayed as one
 //! kernel    a compiled kernel: from traced MLIR, through the disk cache, to a function of the driver
 //! ```
 //!
@@ -12,11 +13,13 @@
 
 mod driver;
 mod gpu;
+mod graph;
 mod kernel;
 mod memory;
 
 pub use driver::{Driver, GpuInfo, driver};
 pub(crate) use gpu::{Gpu, Stream, elapsed, event_failed};
-pub use kernel::{Assembler, CompileOptions};
+pub(crate) use graph::Captured;
+pub use kernel::{Assembler, CompileOptions, cache_key};
 pub(crate) use kernel::{CudaKernel, Value};
 pub(crate) use memory::Memory;
