@@ -31,8 +31,8 @@ pub use range::{
     range_constexpr, range_constexpr_args,
 };
 pub use state::{
-    CalledAs, Carried, CarriedAs, Poison, ProbedAs, Slot, SlotNone, SlotRef, State, Unchanged, Visitor,
-    WatchedAs, called, flag_slot, slot, watch, watch_probed,
+    CalledAs, Carried, CarriedAs, Poison, ProbedAs, Slot, SlotNone, SlotRef, State, Unchanged, Visitor, WatchedAs,
+    called, flag_slot, slot, watch, watch_probed,
 };
 
 /// A value that is never looked at.
