@@ -43,7 +43,7 @@ pub(crate) enum Backend {
     Cuda(Gpu),
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Options {
     seed: u64,
     checks: Checks,
@@ -54,20 +54,6 @@ struct Options {
     synchronous: bool,
     /// The stream on a GPU; `None` for its first.
     stream: Option<Stream>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            seed: 0,
-            checks: Checks::default(),
-            threads: 0,
-            printed: Printed::default(),
-            compile: CompileOptions::default(),
-            synchronous: false,
-            stream: None,
-        }
-    }
 }
 
 /// Where the lines of a kernel's `printf!` go, besides [`LaunchStats::printed`].

@@ -43,7 +43,7 @@ pub(crate) struct Compiled {
 /// What runs.
 pub(crate) enum Code {
     /// Bytecode of the emulator.
-    Emulated(Program),
+    Emulated(Box<Program>),
     /// A function that the driver has loaded.
     Cuda(CudaKernel),
 }
@@ -73,7 +73,7 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
         .get_or_init(|| {
             let traced = trace_kernel(kernel, target)?;
             let code = match device.backend() {
-                Backend::Emulator => Code::Emulated(Program::decode(&traced)?),
+                Backend::Emulator => Code::Emulated(Box::new(Program::decode(&traced)?)),
                 Backend::Cuda(gpu) => Code::Cuda(CudaKernel::compile(gpu, &traced, device.compile_options())?),
             };
             Ok(Arc::new(Compiled { code, meta: traced.meta }))
