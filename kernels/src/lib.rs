@@ -24,3 +24,6 @@ pub static ENTRIES: &[&KernelEntry] = &[
     &fmha::FMHA_FWD,
     &fmha::FMHA_REF,
 ];
+
+#[cfg(test)]
+mod tests;
