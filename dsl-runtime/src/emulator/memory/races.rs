@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use super::epoch::Epoch;
+use super::epoch::{Epoch, untouched};
 use crate::emulator::op::Pc;
 
 /// Cells of a line, which summarises them: an old line needs no look at its cells.
@@ -81,12 +81,12 @@ pub(crate) struct SharedRaces {
     /// Lanes of a wave run in lockstep and need no sync among themselves.
     lockstep: bool,
     cells: usize,
-    writes: Vec<Epoch>,
+    writes: Box<[Epoch]>,
     /// Of each warp, one row.
-    reads: Vec<Epoch>,
+    reads: Box<[Epoch]>,
     /// The same for read-modify-writes; empty for kernels without. They are kept apart so that they do
     /// not hide a plain write.
-    atomics: Vec<Epoch>,
+    atomics: Box<[Epoch]>,
     lines: Vec<Line>,
     tick: u32,
     clocks: Vec<Clock>,
@@ -103,9 +103,9 @@ impl SharedRaces {
             shift,
             lockstep,
             cells,
-            writes: vec![Epoch::default(); cells],
-            reads: vec![Epoch::default(); cells * warps],
-            atomics: vec![Epoch::default(); if has_atomics { cells * warps } else { 0 }],
+            writes: untouched(cells),
+            reads: untouched(cells * warps),
+            atomics: untouched(if has_atomics { cells * warps } else { 0 }),
             lines: vec![Line::default(); cells >> LINE_SHIFT],
             tick: 0,
             clocks: vec![Clock { seen: vec![0; warps], ..Clock::default() }; warps],
