@@ -29,4 +29,5 @@ chapters! {
     collectives = "../docs/src/reference/collectives.md",
     atomics = "../docs/src/reference/atomics.md",
     printing = "../docs/src/reference/printing.md",
+    emulator = "../docs/src/reference/emulator.md",
 }

@@ -105,6 +105,16 @@ fn the_seed_of_the_scheduler_changes_nothing() {
 }
 
 #[test]
+fn checks_are_chosen_by_name() {
+    for checks in ["all", "none", "init,races", "all,inf"] {
+        assert_eq!(lacewing(&["--random", "5", "--checks", checks]).0, 0);
+    }
+    let (status, _, err) = lacewing(&["--random", "5", "--checks", "race"]);
+    assert_eq!(status, 2);
+    assert!(err.contains("there is no check `race`") && err.contains("races"), "{err}");
+}
+
+#[test]
 fn a_mistake_in_the_kernel_is_reported_at_its_line_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");

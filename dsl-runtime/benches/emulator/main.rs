@@ -95,6 +95,38 @@ fn attention_64x64(bencher: divan::Bencher, (heads, length, threads): (usize, us
     bencher.bench(|| run(&program, &launch));
 }
 
+/// The same by check: all, none, and all but one. The default is `all`.
+#[divan::bench(args = CHECKS)]
+fn attention_checks_2x256(bencher: divan::Bencher, checks: &str) {
+    checked(bencher, checks, 2, 256);
+}
+
+/// The same with tails.
+#[divan::bench(args = CHECKS)]
+fn attention_checks_9x106(bencher: divan::Bencher, checks: &str) {
+    checked(bencher, checks, 9, 106);
+}
+
+const CHECKS: [&str; 8] = [
+    "all",
+    "none",
+    "init",
+    "nan,races,copies",
+    "init,races,copies",
+    "init,nan,copies",
+    "init,nan,races",
+    "all,performance",
+];
+
+fn checked(bencher: divan::Bencher, checks: &str, heads: usize, length: usize) {
+    let program = decode(&attention::kernel());
+    let case = attention::Case::new(heads, length);
+    let checks = checks.parse().expect("names of checks");
+    let launch = Launch { threads: 2, checks, ..case.launch() };
+    run(&program, &launch).expect("the kernel runs");
+    bencher.bench(|| run(&program, &launch));
+}
+
 #[divan::bench]
 fn decode_attention(bencher: divan::Bencher) {
     let context = IrContext::new().expect("the dialect loads");

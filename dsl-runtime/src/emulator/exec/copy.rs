@@ -119,10 +119,15 @@ impl CopyQueue {
 impl Pending {
     /// Tells the race shadow of the copy's destinations.
     fn touch(&self, races: &mut SharedRaces, warp: u32, touch: Touch) -> Result<(), Conflict> {
-        for lane in (0..LANES).filter(|lane| self.active >> lane & 1 == 1) {
-            let who = Toucher { warp, lane: lane as u32, pc: self.pc };
-            races.touch(who, self.destination[lane] as usize, self.bytes as usize, touch)?;
+        let (len, who) = (self.bytes as usize, |lane: usize| Toucher { warp, lane: lane as u32, pc: self.pc });
+        let active = || (0..LANES).filter(|lane| self.active >> lane & 1 == 1);
+        let rows = || active().map(|lane| self.destination[lane] as usize);
+        if touch == Touch::CopyStart && !races.are_old(warp, rows(), len, touch) {
+            for lane in active() {
+                races.check(who(lane), self.destination[lane] as usize, len, touch)?;
+            }
         }
+        races.note_rows(who(0), active().map(|lane| lane as u32).zip(rows()), len, touch);
         Ok(())
     }
 

@@ -62,13 +62,20 @@ pub(crate) enum Rule {
 }
 
 /// Births of a warp.
-#[derive(Default)]
 pub(crate) struct Births {
     nan: Vec<Birth>,
     infinite: Vec<Birth>,
+    /// Whether the kernel moves values between lanes.
+    crosses_lanes: bool,
 }
 
 impl Births {
+    pub(crate) fn new(program: &Program) -> Self {
+        let crosses =
+            |op: &Op| matches!(op, Op::ShuffleXor { .. } | Op::Shuffle { .. } | Op::Mma { .. } | Op::Mfma { .. });
+        Self { nan: Vec::new(), infinite: Vec::new(), crosses_lanes: program.ops.iter().any(crosses) }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.nan.clear();
         self.infinite.clear();
@@ -80,9 +87,13 @@ impl Births {
         !self.nan.is_empty()
     }
 
-    /// The earliest birth in a lane, or else in the warp: shuffles and products move values between lanes.
+    /// The earliest birth in a lane. A NaN of a lane without any was loaded, unless shuffles or products
+    /// brought it from another.
     fn first_nan(&self, lane: u32) -> Option<&Birth> {
-        self.nan.iter().find(|birth| birth.lanes >> lane & 1 == 1).or_else(|| self.nan.first())
+        self.nan
+            .iter()
+            .find(|birth| birth.lanes >> lane & 1 == 1)
+            .or_else(|| self.nan.first().filter(|_| self.crosses_lanes))
     }
 
     /// Where the infinity that a NaN was made of came from: the latest birth before it.

@@ -57,22 +57,23 @@ fn shared_lanes(
 ) -> Result<(), Conflict> {
     let len = access.bytes as usize;
     let active = || (0..LANES).filter(|lane| lanes >> lane & 1 == 1);
-    for lane in active() {
-        let who = visitor.lane(lane, access.half);
-        let at = addresses[lane] as usize;
-        if let Err(conflict) = races.check(who, at, len, touch) {
-            let harmless = touch == Touch::Write
-                && !conflict.earlier_read
-                && !conflict.earlier.is_in_flight()
-                && holds(memory, regs, value, lane, at, access);
-            if !harmless {
-                return Err(conflict);
+    if !races.are_old(visitor.warp, active().map(|lane| addresses[lane] as usize), len, touch) {
+        for lane in active() {
+            let (who, at) = (visitor.lane(lane, access.half), addresses[lane] as usize);
+            if let Err(conflict) = races.check(who, at, len, touch) {
+                let harmless = touch == Touch::Write
+                    && !conflict.earlier_read
+                    && !conflict.earlier.is_in_flight()
+                    && holds(memory, regs, value, lane, at, access);
+                if !harmless {
+                    return Err(conflict);
+                }
             }
         }
     }
-    for lane in active() {
-        races.note(visitor.lane(lane, access.half), addresses[lane] as usize, len, touch);
-    }
+    let lane_of = |lane: usize| lane as u32 + 32 * u32::from(access.half);
+    let rows = active().map(|lane| (lane_of(lane), addresses[lane] as usize));
+    races.note_rows(visitor.lane(0, 0), rows, len, touch);
     if touch == Touch::Write {
         // Lanes of one instruction that write one place.
         for lane in active() {
@@ -137,7 +138,8 @@ pub(crate) fn atomic(
     for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
         let (who, at) = (visitor.lane(lane, access.half), addresses[lane] as usize);
         races.synchronise(visitor.warp, at, op.acquires || fenced, false);
-        races.touch(who, at, access.bytes as usize, Touch::Atomic)?;
+        races.check(who, at, access.bytes as usize, Touch::Atomic)?;
+        races.note_rows(who, std::iter::once((who.lane, at)), access.bytes as usize, Touch::Atomic);
         races.synchronise(visitor.warp, at, false, op.releases || fenced);
     }
     Ok(())
@@ -152,12 +154,14 @@ pub(crate) fn matrix(
     visitor: Visitor,
 ) -> Result<(), Conflict> {
     let addresses = regs.read::<u32>(op.address);
-    for (lane, address) in addresses.iter().enumerate().take(8 * usize::from(op.count)) {
-        let who = Toucher { warp: visitor.warp, pc: visitor.pc, lane: Epoch::TOGETHER };
-        races
-            .touch(who, *address as usize, 16, Touch::Read)
-            .map_err(|conflict| Conflict { lane: lane as u32, ..conflict })?;
+    let rows = || addresses.iter().take(8 * usize::from(op.count)).map(|&address| address as usize);
+    let who = Toucher { warp: visitor.warp, pc: visitor.pc, lane: Epoch::TOGETHER };
+    if !races.are_old(who.warp, rows(), 16, Touch::Read) {
+        for (lane, at) in rows().enumerate() {
+            races.check(who, at, 16, Touch::Read).map_err(|conflict| Conflict { lane: lane as u32, ..conflict })?;
+        }
     }
+    races.note_rows(who, rows().map(|at| (Epoch::TOGETHER, at)), 16, Touch::Read);
     Ok(())
 }
 

@@ -62,7 +62,7 @@ impl Warp {
             slots: vec![Slot([0; LANES]); program.slot_count as usize],
             masks,
             copies: CopyQueue::default(),
-            births: Births::default(),
+            births: Births::new(program),
             traffic: Traffic::default(),
             executed: 0,
             printed: Vec::new(),

@@ -5,12 +5,21 @@ use crate::emulator::op::Pc;
 /// An access: `time << 32 | pc << 14 | atomic << 13 | in flight << 12 | warp << 7 | lane`. Time is a tick of
 /// the block's clock for shared memory, the block's number + 1 for global memory; 0 is never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(transparent)]
 pub(crate) struct Epoch(pub(crate) u64);
 
 /// Operations beyond this one are not told apart.
 const LAST_PC: u32 = (1 << 18) - 1;
 const IN_FLIGHT: u64 = 1 << 12;
 const ATOMIC: u64 = 1 << 13;
+
+/// So many cells that nobody has touched. Their pages come zeroed from the system, and only those that
+/// are used cost anything.
+pub(super) fn untouched(count: usize) -> Box<[Epoch]> {
+    let boxed = vec![0_u64; count].into_boxed_slice();
+    // SAFETY: `Epoch` is a transparent `u64`, and the slice is owned.
+    unsafe { Box::from_raw(Box::into_raw(boxed) as *mut [Epoch]) }
+}
 
 impl Epoch {
     /// The lane that stands for several.

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use super::epoch::Epoch;
+use super::epoch::{Epoch, untouched};
 use crate::emulator::op::Pc;
 
 /// Cells of a line, which summarises them: an old line needs no look at its cells.
@@ -81,12 +81,12 @@ pub(crate) struct SharedRaces {
     /// Lanes of a wave run in lockstep and need no sync among themselves.
     lockstep: bool,
     cells: usize,
-    writes: Vec<Epoch>,
+    writes: Box<[Epoch]>,
     /// Of each warp, one row.
-    reads: Vec<Epoch>,
+    reads: Box<[Epoch]>,
     /// The same for read-modify-writes; empty for kernels without. They are kept apart so that they do
     /// not hide a plain write.
-    atomics: Vec<Epoch>,
+    atomics: Box<[Epoch]>,
     lines: Vec<Line>,
     tick: u32,
     clocks: Vec<Clock>,
@@ -103,9 +103,9 @@ impl SharedRaces {
             shift,
             lockstep,
             cells,
-            writes: vec![Epoch::default(); cells],
-            reads: vec![Epoch::default(); cells * warps],
-            atomics: vec![Epoch::default(); if has_atomics { cells * warps } else { 0 }],
+            writes: untouched(cells),
+            reads: untouched(cells * warps),
+            atomics: untouched(if has_atomics { cells * warps } else { 0 }),
             lines: vec![Line::default(); cells >> LINE_SHIFT],
             tick: 0,
             clocks: vec![Clock { seen: vec![0; warps], ..Clock::default() }; warps],
@@ -191,13 +191,6 @@ impl SharedRaces {
         }
     }
 
-    /// Notes an access of one lane and finds the first that it races with.
-    pub(crate) fn touch(&mut self, who: Toucher, at: usize, len: usize, touch: Touch) -> Result<(), Conflict> {
-        self.check(who, at, len, touch)?;
-        self.note(who, at, len, touch);
-        Ok(())
-    }
-
     fn range(&self, at: usize, len: usize) -> (usize, usize) {
         let first = (at >> self.shift).min(self.cells);
         (first, ((at + len + (1 << self.shift) - 1) >> self.shift).clamp(first, self.cells))
@@ -252,43 +245,72 @@ impl SharedRaces {
         Ok(())
     }
 
-    /// Notes a lane's access.
+    /// Whether lanes' ranges of `len` bytes hold nothing that the warp has not seen: then no lane's access
+    /// needs a look at its cells.
     #[inline(always)]
-    pub(crate) fn note(&mut self, who: Toucher, at: usize, len: usize, touch: Touch) {
-        let (first, end) = self.range(at, len);
-        let now = self.clocks.get(who.warp as usize).map_or(0, |clock| clock.now);
-        let epoch = Epoch::new(now, who.pc, who.warp, who.lane);
-        for line in first >> LINE_SHIFT..(end + (1 << LINE_SHIFT) - 1) >> LINE_SHIFT {
-            let Some(line) = self.lines.get_mut(line) else { continue };
-            match touch {
-                Touch::Read => line.read = now,
-                _ => line.written = now,
-            }
-            match touch {
-                Touch::CopyStart => line.in_flight += 1,
-                Touch::CopyEnd => line.in_flight = line.in_flight.saturating_sub(1),
-                _ => {}
-            }
+    pub(crate) fn are_old(&self, warp: u32, rows: impl Iterator<Item = usize>, len: usize, touch: Touch) -> bool {
+        let floor = self.clocks.get(warp as usize).map_or(0, |clock| clock.floor);
+        let shift = self.shift as usize + LINE_SHIFT;
+        let writes = touch != Touch::Read;
+        let is_new = |line: usize| {
+            self.lines
+                .get(line)
+                .is_none_or(|line| (line.written > floor) | (line.in_flight != 0) | (writes & (line.read > floor)))
+        };
+        let mut any_new = false;
+        for at in rows {
+            let (first, last) = (at >> shift, (at + len - 1) >> shift);
+            any_new |= is_new(first) | (first != last && is_new(last));
         }
-        match touch {
-            Touch::Read | Touch::Atomic => {
-                let row = who.warp as usize * self.cells;
-                let is_read = touch == Touch::Read;
-                let (rows, epoch) =
-                    if is_read { (&mut self.reads, epoch) } else { (&mut self.atomics, epoch.atomic()) };
-                let Some(cells) = rows.get_mut(row + first..row + end) else { return };
-                for cell in cells {
-                    *cell = merged(*cell, epoch);
+        !any_new
+    }
+
+    /// Notes lanes' accesses of `len` bytes each.
+    #[inline(always)]
+    pub(crate) fn note_rows(
+        &mut self,
+        who: Toucher,
+        rows: impl Iterator<Item = (u32, usize)>,
+        len: usize,
+        touch: Touch,
+    ) {
+        let now = self.clocks.get(who.warp as usize).map_or(0, |clock| clock.now);
+        let epoch = Epoch::new(now, who.pc, who.warp, 0);
+        let row = who.warp as usize * self.cells;
+        let (cells, merges, epoch) = match touch {
+            Touch::Read => (self.reads.get_mut(row..row + self.cells), true, epoch),
+            Touch::Atomic => (self.atomics.get_mut(row..row + self.cells), true, epoch.atomic()),
+            Touch::CopyStart => (self.writes.get_mut(..), false, epoch.in_flight()),
+            Touch::Write | Touch::CopyEnd => (self.writes.get_mut(..), false, epoch),
+        };
+        let Some(cells) = cells else { return };
+        let line_shift = self.shift as usize + LINE_SHIFT;
+        let count = len >> self.shift;
+        for (lane, at) in rows {
+            for line in at >> line_shift..=(at + len - 1) >> line_shift {
+                let Some(line) = self.lines.get_mut(line) else { continue };
+                match touch {
+                    Touch::Read => line.read = now,
+                    Touch::Write | Touch::Atomic => line.written = now,
+                    Touch::CopyStart => {
+                        line.written = now;
+                        line.in_flight += 1;
+                    }
+                    Touch::CopyEnd => {
+                        line.written = now;
+                        line.in_flight = line.in_flight.saturating_sub(1);
+                    }
                 }
             }
-            _ => {
-                let epoch = match touch {
-                    Touch::CopyStart => epoch.in_flight(),
-                    _ => epoch,
-                };
-                if let Some(cells) = self.writes.get_mut(first..end) {
-                    cells.fill(epoch);
-                }
+            let mine = Epoch(epoch.0 | u64::from(lane));
+            let first = at >> self.shift;
+            let put = |cell: &mut Epoch| *cell = if merges { merged(*cell, mine) } else { mine };
+            // Sixteen bytes are most accesses: without a loop.
+            match cells.get_mut(first..first + count) {
+                Some([a, b, c, d]) => [a, b, c, d].into_iter().for_each(put),
+                Some([a]) => put(a),
+                Some(cells) => cells.iter_mut().for_each(put),
+                None => {}
             }
         }
     }

@@ -137,6 +137,18 @@ fn every_form_of_nan_is_named_with_its_values() {
 }
 
 #[test]
+fn a_loaded_nan_is_not_laid_to_another_lanes_quotient() {
+    // Lane 5 divides zero by zero and throws it away; lane 6 passes on what it loaded.
+    let body = elementwise(
+        "%zero = arith.constant 0.0 : f32\n%q = arith.divf %x_v, %x_v : f32\n%e = arith.cmpf oeq, %x_v, %zero : f32\n\
+         %r = arith.select %e, %zero, %q : f32",
+    );
+    let mut x = [1.0; 32];
+    (x[5], x[6]) = (0.0, f32::NAN);
+    kernel(&body).run([1, 1, 1], &[f32s(&x), Arg::Uninit(128)]);
+}
+
+#[test]
 fn idle_lanes_do_not_make_reports() {
     let body = format!(
         "{THREAD}%zero = arith.constant 0.0 : f32\n{}%some = arith.cmpf une, %x_v, %zero : f32\nscf.if %some {{\n\
