@@ -24,6 +24,7 @@ chapters! {
     carried_state = "../docs/src/reference/carried-state.md",
     tensors = "../docs/src/reference/tensors.md",
     shared_memory = "../docs/src/reference/shared-memory.md",
+    layouts = "../docs/src/reference/layouts.md",
     threads = "../docs/src/reference/threads.md",
     collectives = "../docs/src/reference/collectives.md",
     atomics = "../docs/src/reference/atomics.md",

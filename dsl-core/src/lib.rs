@@ -12,6 +12,7 @@ extern crate self as lacewing_core;
 pub mod dialect;
 mod error;
 pub mod kernel;
+pub mod layout;
 pub mod lower;
 pub mod mlir;
 pub mod prelude;

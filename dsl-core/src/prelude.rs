@@ -1,6 +1,7 @@
 //! What a kernel's file imports: `use lacewing::prelude::*`.
 
 pub use crate::Target;
+pub use crate::layout::{ComposedLayout, Coord, IntTuple, Layout, LayoutError, Swizzle, Tiler};
 pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
 pub use crate::types::Axis::{X, Y, Z};
 pub use crate::types::{
@@ -13,5 +14,5 @@ pub use crate::types::{
     named_barrier, reduce_block, reduce_warp, shared, shared_array, shared_array_named, shfl_down, shfl_idx, shfl_up,
     shfl_xor, target, thread_id, thread_index, warp_id, warp_sync,
 };
-pub use crate::{device_assert, printf, static_assert};
+pub use crate::{device_assert, layout, printf, static_assert};
 pub use lacewing_macros::*;

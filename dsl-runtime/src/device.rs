@@ -1,20 +1,31 @@
 //! Where kernels run.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use lacewing_core::Target;
 
+use crate::cuda::{Captured, CompileOptions, CudaKernel, Gpu, Stream, Value};
 use crate::element::Element;
 use crate::emulator::{Buffer, Checks, LaunchStats, Program, Report, ReportKind};
 use crate::error::Error;
-use crate::host::{HostTensor, check_room};
+use crate::event::{Event, Point};
+use crate::graph::Graph;
+use crate::host::{HostTensor, check_room, element_count, too_large};
+use crate::storage::Storage;
 use crate::tensor::DevTensor;
 
-/// A device: an emulated chip, or a GPU once there is support for one.
+/// A device: an emulated chip, or a GPU.
 ///
 /// Clones are the same device with the same memory; a clone may have other launch options
-/// ([`with_seed`](Device::with_seed), [`with_checks`](Device::with_checks)).
+/// ([`with_seed`](Device::with_seed), [`with_checks`](Device::with_checks)) or another stream
+/// ([`new_stream`](Device::new_stream)).
+///
+/// Work on a GPU is put on the handle's stream, and the host goes on. Reading a tensor waits for it;
+/// [`synchronize`](Device::synchronize) waits for all of it. Tensors may be dropped while work that uses them is
+/// under way.
 #[derive(Clone)]
 pub struct Device {
     identity: Arc<Identity>,
@@ -24,14 +35,25 @@ pub struct Device {
 /// What makes two handles the same device: tensors remember it.
 pub(crate) struct Identity {
     target: Target,
+    backend: Backend,
 }
 
-#[derive(Clone)]
+pub(crate) enum Backend {
+    Emulator,
+    Cuda(Gpu),
+}
+
+#[derive(Clone, Default)]
 struct Options {
     seed: u64,
     checks: Checks,
     threads: usize,
     printed: Printed,
+    compile: CompileOptions,
+    /// Whether a launch on a GPU waits for its end.
+    synchronous: bool,
+    /// The stream on a GPU; `None` for its first.
+    stream: Option<Stream>,
 }
 
 /// Where the lines of a kernel's `printf!` go, besides [`LaunchStats::printed`].
@@ -52,19 +74,41 @@ impl Device {
     /// # Errors
     /// None today; a launch reports what the emulator does not know of the target.
     pub fn emulator(target: Target) -> Result<Self, Error> {
-        let options = Options { seed: 0, checks: Checks::default(), threads: 0, printed: Printed::default() };
-        Ok(Device { identity: Arc::new(Identity { target }), options })
+        let identity = Identity { target, backend: Backend::Emulator };
+        Ok(Device { identity: Arc::new(identity), options: Options::default() })
     }
 
-    /// The CUDA device number `index`.
+    /// The CUDA device number `index`, with kernels compiled for the best target that it runs.
     ///
     /// # Errors
-    /// Always, for now.
+    /// [`Error::Device`], which names what is missing: the driver, the GPU, or one that is new enough.
     pub fn cuda(index: usize) -> Result<Self, Error> {
-        Err(Error::Device(format!("there is no cuda:{index}: this build has no CUDA device yet; use the emulator")))
+        Ok(Self::from_gpu(Gpu::open(index, None)?))
     }
 
-    /// A device by name: `emulator` (of sm_80), `emulator:gfx942`, `cuda:0`.
+    /// The CUDA device number `index`, with kernels compiled for `target`: an sm_80 kernel on a later chip, say.
+    ///
+    /// # Errors
+    /// As [`cuda`](Self::cuda), and when the GPU does not run code for the target.
+    pub fn cuda_for(index: usize, target: Target) -> Result<Self, Error> {
+        Ok(Self::from_gpu(Gpu::open(index, Some(target))?))
+    }
+
+    /// The CUDA device of a stream that another library made with `cudarc`: work goes on that stream, in order with
+    /// the library's own.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the GPU is too old.
+    pub fn from_cudarc(stream: &Arc<cudarc::driver::CudaStream>) -> Result<Self, Error> {
+        Ok(Self::from_gpu(Gpu::borrow(Arc::clone(stream))?))
+    }
+
+    fn from_gpu(gpu: Gpu) -> Self {
+        let identity = Identity { target: gpu.target(), backend: Backend::Cuda(gpu) };
+        Device { identity: Arc::new(identity), options: Options::default() }
+    }
+
+    /// A device by name: `emulator` (of sm_80), `emulator:gfx942`, `cuda:0`, `cuda:0:sm_80`.
     ///
     /// # Errors
     /// [`Error::Setting`] for a name that means no device, [`Error::Device`] for a device that is
@@ -75,14 +119,19 @@ impl Device {
             ("emulator", None) => Self::emulator(Target::SM_80),
             ("emulator", Some(target)) => Self::emulator(target_from_name(target)?),
             ("cuda", None) => Self::cuda(0),
-            ("cuda", Some(index)) => {
+            ("cuda", Some(detail)) => {
+                let (index, target) = detail.split_once(':').map_or((detail, None), |(i, target)| (i, Some(target)));
                 let index = index.parse().map_err(|_| {
-                    Error::Setting(format!("`cuda:{index}` names no device: a number follows, as in cuda:0"))
+                    Error::Setting(format!("`cuda:{detail}` names no device: a number follows, as in cuda:0"))
                 })?;
-                Self::cuda(index)
+                match target {
+                    None => Self::cuda(index),
+                    Some(target) => Self::cuda_for(index, target_from_name(target)?),
+                }
             }
             _ => Err(Error::Setting(format!(
-                "there is no device `{name}`\n  known: emulator, emulator:TARGET (as emulator:sm_80), cuda:N"
+                "there is no device `{name}`\n  known: emulator, emulator:TARGET (as emulator:sm_80), cuda:N, \
+                 cuda:N:TARGET"
             ))),
         }
     }
@@ -116,6 +165,75 @@ impl Device {
         self
     }
 
+    /// The same device with kernels compiled another way (a GPU; the emulator compiles nothing).
+    #[must_use]
+    pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
+        self.options.compile = options;
+        self
+    }
+
+    /// The same device, on which a launch waits until the kernel is through (`true`) or returns at once. A kernel
+    /// that fails on a GPU is then the one that the error names, and the error comes from its launch.
+    #[must_use]
+    pub fn with_synchronous(mut self, synchronous: bool) -> Self {
+        self.options.synchronous = synchronous;
+        self
+    }
+
+    /// The same device with a stream of its own: work on it runs beside that of other handles. Where they share
+    /// tensors, each waits for the other as needed. The emulator has one stream.
+    ///
+    /// # Errors
+    /// When the driver has none left.
+    pub fn new_stream(&self) -> Result<Self, Error> {
+        let mut other = self.clone();
+        if let Backend::Cuda(gpu) = &self.identity.backend {
+            other.options.stream = Some(gpu.new_stream()?);
+        }
+        Ok(other)
+    }
+
+    /// Waits for all work of this handle's stream.
+    ///
+    /// # Errors
+    /// [`Error::Fault`] when a kernel has failed.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        match &self.identity.backend {
+            Backend::Emulator => Ok(()),
+            Backend::Cuda(gpu) => gpu.synchronize(self.stream(gpu)),
+        }
+    }
+
+    /// Captures launches instead of running them: those that `work` makes on the handle that it is given. They are
+    /// then replayed as one, which costs the host one launch.
+    ///
+    /// Tensors cannot be made, read or written with that handle, nor can it be waited for.
+    ///
+    /// # Errors
+    /// What `work` returns; [`Error::Device`] on the emulator, which has no graphs, and when the driver refuses.
+    pub fn capture(&self, work: impl FnOnce(&Device) -> Result<(), Error>) -> Result<Graph, Error> {
+        let Backend::Cuda(gpu) = &self.identity.backend else {
+            return Err(Error::Device(format!("{self} has no graphs: launch the kernels themselves")));
+        };
+        let captured = Captured::new(gpu, |stream| {
+            let mut capturing = self.clone().with_synchronous(false);
+            capturing.options.stream = Some(stream);
+            work(&capturing)
+        })?;
+        Ok(Graph { device: self.clone(), captured })
+    }
+
+    /// A point in the work of this handle's stream, for timing: `start.until(&end)`.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub fn record(&self) -> Result<Event, Error> {
+        Ok(Event(match &self.identity.backend {
+            Backend::Emulator => Point::Host(Instant::now()),
+            Backend::Cuda(gpu) => Point::Cuda(gpu.record(self.stream(gpu))?),
+        }))
+    }
+
     /// The chip that kernels are compiled for.
     pub fn target(&self) -> Target {
         self.identity.target
@@ -138,7 +256,16 @@ impl Device {
                 T::TYPE.name()
             )));
         }
-        Ok(DevTensor::whole(self.clone(), Buffer::from_bytes(host.bytes()), host.shape_of()?))
+        let shape = host.shape_of()?;
+        let storage = match &self.identity.backend {
+            Backend::Emulator => Storage::Emulated(Buffer::from_bytes(host.bytes())),
+            Backend::Cuda(gpu) => {
+                let memory = gpu.allocate(self.stream(gpu), host.bytes().len(), None)?;
+                gpu.write(self.stream(gpu), &memory, 0, host.bytes())?;
+                Storage::Cuda(Arc::new(memory))
+            }
+        };
+        Ok(DevTensor::whole(self.clone(), storage, shape))
     }
 
     /// A tensor with these elements in row-major order.
@@ -156,33 +283,100 @@ impl Device {
     /// A tensor of zeros.
     ///
     /// # Errors
-    /// [`Error::Shape`] when it does not fit in memory.
+    /// [`Error::Shape`] or [`Error::Device`] when it does not fit in memory.
     pub fn tensor_zeros<T: Element, const RANK: usize>(
         &self,
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
-        Ok(DevTensor::whole(self.clone(), Buffer::zeroed(check_room(&shape, T::TYPE.bytes())?), shape))
+        let storage = match &self.identity.backend {
+            Backend::Emulator => Storage::Emulated(Buffer::zeroed(check_room(&shape, T::TYPE.bytes())?)),
+            Backend::Cuda(gpu) => self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, Some(0))?,
+        };
+        Ok(DevTensor::whole(self.clone(), storage, shape))
     }
 
     /// A tensor whose elements count as never written: the emulator reports a kernel that reads
     /// one, and [`DevTensor::to_vec`] refuses to give one out. The right start for outputs.
     ///
+    /// A GPU does not know what was written. There all bits are set (a NaN in every float type) as long as the
+    /// checks' `initialized` is on, so that an element which a kernel forgets is no right answer of an earlier run.
+    ///
     /// # Errors
-    /// [`Error::Shape`] when it does not fit in memory.
+    /// [`Error::Shape`] or [`Error::Device`] when it does not fit in memory.
     pub fn tensor_uninit<T: Element, const RANK: usize>(
         &self,
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
-        Ok(DevTensor::whole(self.clone(), Buffer::uninit(check_room(&shape, T::TYPE.bytes())?), shape))
+        let storage = match &self.identity.backend {
+            Backend::Emulator => Storage::Emulated(Buffer::uninit(check_room(&shape, T::TYPE.bytes())?)),
+            Backend::Cuda(gpu) => {
+                let fill = self.options.checks.initialized.then_some(UNWRITTEN);
+                self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, fill)?
+            }
+        };
+        Ok(DevTensor::whole(self.clone(), storage, shape))
     }
 
-    pub(crate) fn run(
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.identity.backend
+    }
+
+    pub(crate) fn compile_options(&self) -> CompileOptions {
+        self.options.compile
+    }
+
+    pub(crate) fn stream<'a>(&'a self, gpu: &'a Gpu) -> &'a Stream {
+        self.options.stream.as_ref().unwrap_or(gpu.home())
+    }
+
+    fn allocate(&self, gpu: &Gpu, bytes: usize, fill: Option<u8>) -> Result<Storage, Error> {
+        Ok(Storage::Cuda(Arc::new(gpu.allocate(self.stream(gpu), bytes, fill)?)))
+    }
+
+    /// A copy of bytes of an allocation of this device.
+    pub(crate) fn read(&self, storage: &Storage, range: Range<usize>) -> Result<Vec<u8>, Error> {
+        match (storage, &self.identity.backend) {
+            (Storage::Cuda(memory), Backend::Cuda(gpu)) => gpu.read(self.stream(gpu), memory, range.start, range.len()),
+            (Storage::Emulated(buffer), _) => Ok(buffer.read().get(range).unwrap_or_default().to_vec()),
+            (Storage::Cuda(_), Backend::Emulator) => Err(foreign()),
+        }
+    }
+
+    /// Overwrites bytes of an allocation of this device.
+    pub(crate) fn write(&self, storage: &Storage, offset: usize, bytes: &[u8]) -> Result<(), Error> {
+        match (storage, &self.identity.backend) {
+            (Storage::Cuda(memory), Backend::Cuda(gpu)) => gpu.write(self.stream(gpu), memory, offset, bytes),
+            (Storage::Emulated(buffer), _) => {
+                buffer.write(offset, bytes);
+                Ok(())
+            }
+            (Storage::Cuda(_), Backend::Emulator) => Err(foreign()),
+        }
+    }
+
+    /// Runs a kernel on the GPU.
+    pub(crate) fn submit(
+        &self,
+        gpu: &Gpu,
+        kernel: &CudaKernel,
+        grid: [u32; 3],
+        values: &[Value<'_>],
+    ) -> Result<LaunchStats, Error> {
+        kernel.launch(gpu, self.stream(gpu), grid, values)?;
+        if self.options.synchronous {
+            gpu.synchronize(self.stream(gpu))?;
+        }
+        Ok(LaunchStats::default())
+    }
+
+    /// Runs a kernel on the emulator.
+    pub(crate) fn emulate(
         &self,
         program: &Program,
         grid: [u32; 3],
         args: Vec<crate::emulator::ArgValue>,
     ) -> Result<LaunchStats, Error> {
-        let Options { seed, checks, threads, printed } = self.options;
+        let Options { seed, checks, threads, printed, .. } = self.options;
         let launch = crate::emulator::Launch { grid, args, seed, checks, threads };
         let stats = crate::emulator::run(program, &launch).map_err(|report| refuse(*report))?;
         let dropped = (stats.printed_dropped > 0).then(|| format!("({} more lines)", stats.printed_dropped));
@@ -195,6 +389,19 @@ impl Device {
         }
         Ok(stats)
     }
+}
+
+/// The byte of memory that nothing wrote, as on the emulator.
+const UNWRITTEN: u8 = 0xff;
+
+/// Bytes of a tensor in device memory, which the host need not have room for.
+fn byte_count(shape: &[usize], bytes_per_element: usize) -> Result<usize, Error> {
+    element_count(shape)?.checked_mul(bytes_per_element).ok_or_else(|| too_large(shape))
+}
+
+/// Handles and their storage are made together: only a fault of ours can part them.
+fn foreign() -> Error {
+    Error::Device("a tensor does not lie on its device (a fault in Lacewing)".to_owned())
 }
 
 /// A report about arguments is a refused launch: nothing ran.
@@ -219,7 +426,10 @@ pub fn target_from_name(name: &str) -> Result<Target, Error> {
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "emulator:{}", self.target().name())
+        match &self.identity.backend {
+            Backend::Emulator => write!(f, "emulator:{}", self.target().name()),
+            Backend::Cuda(gpu) => write!(f, "{gpu}"),
+        }
     }
 }
 
@@ -239,7 +449,7 @@ mod tests {
         assert_eq!(Device::from_name("emulator:gfx942").unwrap().target(), Target::GFX942);
         let refused = |name: &str| Device::from_name(name).unwrap_err().to_string();
         assert!(refused("emulator:sm80").contains("did you mean `sm_80`?"), "{}", refused("emulator:sm80"));
-        assert!(refused("cuda:0").contains("use the emulator"));
+        assert!(refused("cuda:x:sm_80").contains("a number follows"));
         assert!(refused("cuda:x").contains("a number follows"));
         assert!(refused("metal").contains("known: emulator"));
     }

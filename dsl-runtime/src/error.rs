@@ -32,6 +32,17 @@ pub enum Error {
     #[error(transparent)]
     Report(Box<Report>),
 
+    /// A kernel failed on a GPU, which says neither where nor, if several were under way, which one.
+    #[error("{}", fault_text(device, kernels, meaning))]
+    Fault {
+        /// Name of the device.
+        device: String,
+        /// The kernels that were under way, the last one first.
+        kernels: Vec<String>,
+        /// What the driver reports.
+        meaning: String,
+    },
+
     /// An element was asked for that neither the host nor a kernel has written.
     #[error("element {index:?} of a tensor {shape:?} was never written")]
     Unwritten {
@@ -52,6 +63,21 @@ pub enum Error {
     /// A compile-time parameter is unknown, has the wrong type, or a value that the kernel refuses.
     #[error("{0}")]
     Setting(String),
+}
+
+fn fault_text(device: &str, kernels: &[String], meaning: &str) -> String {
+    let who = match kernels {
+        [] => "a kernel".to_owned(),
+        [one] => format!("kernel `{one}`"),
+        several => format!(
+            "one of the kernels {}",
+            several.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    format!(
+        "{who} failed on {device}: {meaning}\n  run it on the emulator, which names the line, the thread and the \
+         address; the device is of no more use to this process"
+    )
 }
 
 impl Error {

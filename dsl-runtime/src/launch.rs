@@ -1,16 +1,22 @@
 //! Typed, checked launches.
 
 use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 use half::{bf16, f16};
 use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
 use lacewing_core::{KernelMeta, Target, Traced, rt, trace_kernel};
+use smallvec::SmallVec;
 
-use crate::cache;
-use crate::device::Device;
+use crate::cache::{self, Code, Compiled};
+use crate::cuda::Value;
+use crate::device::{Backend, Device};
 use crate::element::ElementOf;
-use crate::emulator::{ArgValue, Buffer, LaunchStats};
+use crate::emulator::{ArgValue, LaunchStats};
 use crate::error::Error;
+use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
 
 /// What every kernel can do on the host.
@@ -52,24 +58,77 @@ pub struct Launch<K> {
 }
 
 impl<K: rt::Kernel> Launch<K> {
-    /// Checks the arguments against the kernel and runs it. A grid without blocks does nothing.
+    /// Checks the arguments against the kernel and runs it. A grid without blocks does nothing. On a GPU the kernel
+    /// is put on the device's stream, and the host goes on.
     ///
     /// # Errors
     /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block,
     /// shared memory or arguments break a rule of the device, [`Error::Report`] when a check of the
-    /// emulator ends the run.
+    /// emulator ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
     pub fn launch<A: Args<K::Params>>(&self, device: &Device, args: A) -> Result<LaunchStats, Error> {
-        let mut arguments = Arguments::default();
-        args.pass(&mut arguments);
-        let compiled = cache::compiled(&self.kernel, device.target())?;
+        self.prepare(device)?.launch(args)
+    }
+
+    /// Compiles the kernel for a device, unless that has been done, and checks grid and block: what is left is cheap
+    /// and can be done many times.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block or shared memory break
+    /// a rule of the device.
+    pub fn prepare(&self, device: &Device) -> Result<Prepared<K>, Error> {
+        let compiled = cache::compiled(&self.kernel, device)?;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         let grid = check_grid(self.grid).map_err(refuse)?;
         check_block(&compiled.meta, device.target()).map_err(refuse)?;
+        Ok(Prepared { device: device.clone(), compiled, grid, kernel: PhantomData })
+    }
+}
+
+/// A launch that needs nothing more than its arguments, for launching one kernel many times: the kernel is looked up
+/// once, and a launch allocates no memory.
+#[must_use = "nothing runs until `.launch(arguments)` is called"]
+pub struct Prepared<K> {
+    device: Device,
+    compiled: Arc<Compiled>,
+    grid: [u32; 3],
+    kernel: PhantomData<fn() -> K>,
+}
+
+impl<K: rt::Kernel> Prepared<K> {
+    /// Checks the arguments against the kernel and runs it, as [`Launch::launch`].
+    ///
+    /// # Errors
+    /// [`Error::Launch`] when the arguments break a rule of the device, [`Error::Report`] when a check of the emulator
+    /// ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
+    pub fn launch<A: Args<K::Params>>(&self, args: A) -> Result<LaunchStats, Error> {
+        let mut arguments = Arguments::default();
+        args.pass(&mut arguments);
+        let Prepared { device, compiled, grid, .. } = self;
+        let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
         if grid.contains(&0) {
             return Ok(LaunchStats::default());
         }
-        device.run(&compiled.program, grid, arguments.flatten())
+        match (&compiled.code, device.backend()) {
+            (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
+            (Code::Cuda(kernel), Backend::Cuda(gpu)) => device.submit(gpu, kernel, *grid, &arguments.for_gpu()),
+            (Code::Cuda(_), Backend::Emulator) => {
+                Err(refuse("it was compiled for another device (a fault in Lacewing)".to_owned()))
+            }
+        }
+    }
+}
+
+impl<K> Clone for Prepared<K> {
+    fn clone(&self) -> Self {
+        let Prepared { device, compiled, grid, .. } = self;
+        Prepared { device: device.clone(), compiled: Arc::clone(compiled), grid: *grid, kernel: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for Prepared<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prepared({} {:?} on {})", self.compiled.meta.name, self.grid, self.device)
     }
 }
 
@@ -116,8 +175,11 @@ fn check_block(meta: &KernelMeta, target: Target) -> Result<(), String> {
 /// The arguments of a launch, on their way to the device.
 #[derive(Default)]
 pub struct Arguments {
-    list: Vec<Argument>,
+    list: SmallVec<[Argument; 8]>,
 }
+
+/// One number for each dimension. Tensors of more than six dimensions are rare, and cost an allocation.
+type Dims<T> = SmallVec<[T; 6]>;
 
 enum Argument {
     Scalar(ArgValue),
@@ -126,10 +188,10 @@ enum Argument {
 
 struct TensorArgument {
     device: Device,
-    buffer: Buffer,
+    storage: Storage,
     offset: usize,
-    extents: Vec<usize>,
-    strides: Vec<i64>,
+    extents: Dims<usize>,
+    strides: Dims<i64>,
     element_bytes: usize,
     mutable: bool,
 }
@@ -138,17 +200,17 @@ impl Arguments {
     fn tensor<T: crate::element::Element, const R: usize>(&mut self, tensor: &DevTensor<T, R>, mutable: bool) {
         self.list.push(Argument::Tensor(TensorArgument {
             device: tensor.device.clone(),
-            buffer: tensor.buffer.clone(),
+            storage: tensor.storage.clone(),
             offset: tensor.offset,
-            extents: tensor.extents.to_vec(),
-            strides: tensor.strides.to_vec(),
+            extents: Dims::from_slice(&tensor.extents),
+            strides: Dims::from_slice(&tensor.strides),
             element_bytes: T::TYPE.bytes(),
             mutable,
         }));
     }
 
     fn check(&self, meta: &KernelMeta, device: &Device) -> Result<(), String> {
-        let tensors: Vec<(&str, &TensorArgument)> = self
+        let tensors: SmallVec<[(&str, &TensorArgument); 8]> = self
             .list
             .iter()
             .zip(&meta.params)
@@ -189,16 +251,39 @@ impl Arguments {
     }
 
     /// Pointer, extents and strides of each tensor in a row, as the traced function takes them.
-    fn flatten(self) -> Vec<ArgValue> {
+    fn for_emulator(self) -> Vec<ArgValue> {
         let mut flat = Vec::new();
         for argument in self.list {
             match argument {
                 Argument::Scalar(value) => flat.push(value),
                 Argument::Tensor(tensor) => {
-                    let byte_offset = tensor.offset as u64 * tensor.element_bytes as u64;
-                    flat.push(ArgValue::Buffer { buffer: tensor.buffer.clone(), byte_offset });
+                    // That the tensor lies on the device of the launch has been checked.
+                    if let Storage::Emulated(buffer) = &tensor.storage {
+                        let byte_offset = tensor.byte_offset() as u64;
+                        flat.push(ArgValue::Buffer { buffer: buffer.clone(), byte_offset });
+                    }
                     flat.extend(tensor.extents.iter().map(|extent| ArgValue::from(*extent as i32)));
                     flat.extend(tensor.canonical_strides().map(ArgValue::from));
+                }
+            }
+        }
+        flat
+    }
+
+    /// The same for a GPU.
+    fn for_gpu(&self) -> SmallVec<[Value<'_>; 64]> {
+        let mut flat = SmallVec::new();
+        for argument in &self.list {
+            match argument {
+                Argument::Scalar(ArgValue::Scalar { bits, .. }) => flat.push(Value::Bits(*bits)),
+                Argument::Scalar(ArgValue::Buffer { .. }) => {}
+                Argument::Tensor(tensor) => {
+                    if let Storage::Cuda(memory) = &tensor.storage {
+                        let (byte_offset, writable) = (tensor.byte_offset(), tensor.mutable);
+                        flat.push(Value::Pointer { memory, byte_offset, writable });
+                    }
+                    flat.extend(tensor.extents.iter().map(|extent| Value::Bits(*extent as u64)));
+                    flat.extend(tensor.canonical_strides().map(|stride| Value::Bits(stride as u64)));
                 }
             }
         }
@@ -207,6 +292,11 @@ impl Arguments {
 }
 
 impl TensorArgument {
+    /// Where its first element is.
+    fn byte_offset(&self) -> usize {
+        self.offset * self.element_bytes
+    }
+
     /// The strides, with 0 for dimensions of at most one element: no index but 0 is valid there, and
     /// an odd stride that is never used must not decide about alignment. A last dimension of one
     /// element has stride 1, as any contiguous one.
@@ -226,7 +316,7 @@ impl TensorArgument {
         if self.extents.contains(&0) {
             return false;
         }
-        let mut steps: Vec<(u64, usize)> = self
+        let mut steps: Dims<(u64, usize)> = self
             .strides
             .iter()
             .map(|stride| stride.unsigned_abs())
@@ -246,7 +336,7 @@ impl TensorArgument {
 
     /// Whether the byte ranges of two tensors meet.
     fn overlaps(&self, other: &TensorArgument) -> bool {
-        if !self.buffer.same(&other.buffer) {
+        if !self.storage.same(&other.storage) {
             return false;
         }
         match (self.byte_span(), other.byte_span()) {
@@ -363,15 +453,16 @@ tuples! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emulator::Buffer;
 
     fn argument(extents: &[usize], strides: &[i64], offset: usize, mutable: bool) -> TensorArgument {
         let device = Device::emulator(Target::SM_80).unwrap();
         TensorArgument {
             device,
-            buffer: Buffer::zeroed(4096),
+            storage: Storage::Emulated(Buffer::zeroed(4096)),
             offset,
-            extents: extents.to_vec(),
-            strides: strides.to_vec(),
+            extents: Dims::from_slice(extents),
+            strides: Dims::from_slice(strides),
             element_bytes: 4,
             mutable,
         }
@@ -400,7 +491,7 @@ mod tests {
     fn byte_ranges_in_one_buffer_meet_or_not() {
         let whole = argument(&[8], &[1], 0, true);
         let share = |offset, extent, stride| TensorArgument {
-            buffer: whole.buffer.clone(),
+            storage: whole.storage.clone(),
             ..argument(&[extent], &[stride], offset, false)
         };
         assert!(whole.overlaps(&share(7, 1, 1)));

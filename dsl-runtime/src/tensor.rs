@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use crate::device::Device;
 use crate::element::Element;
-use crate::emulator::Buffer;
 use crate::error::Error;
 use crate::host::{HostTensor, element_count};
+use crate::storage::Storage;
 
 /// A view of device memory: a buffer, where the first element is, an extent and a stride (in
 /// elements) for each dimension.
@@ -18,7 +18,7 @@ use crate::host::{HostTensor, element_count};
 /// itself or another argument.
 pub struct DevTensor<T: Element, const RANK: usize> {
     pub(crate) device: Device,
-    pub(crate) buffer: Buffer,
+    pub(crate) storage: Storage,
     /// Elements before the first one of the view.
     pub(crate) offset: usize,
     pub(crate) extents: [usize; RANK],
@@ -39,14 +39,14 @@ fn contiguous<const RANK: usize>(extents: [usize; RANK]) -> [i64; RANK] {
 }
 
 impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
-    pub(crate) fn whole(device: Device, buffer: Buffer, extents: [usize; RANK]) -> Self {
-        DevTensor { device, buffer, offset: 0, extents, strides: contiguous(extents), element: PhantomData }
+    pub(crate) fn whole(device: Device, storage: Storage, extents: [usize; RANK]) -> Self {
+        DevTensor { device, storage, offset: 0, extents, strides: contiguous(extents), element: PhantomData }
     }
 
     fn with_layout<const R: usize>(&self, offset: usize, extents: [usize; R], strides: [i64; R]) -> DevTensor<T, R> {
         DevTensor {
             device: self.device.clone(),
-            buffer: self.buffer.clone(),
+            storage: self.storage.clone(),
             offset,
             extents,
             strides,
@@ -160,7 +160,7 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
         extents: [usize; R],
         strides: [i64; R],
     ) -> Result<DevTensor<T, R>, Error> {
-        let elements = self.buffer.len() / T::TYPE.bytes();
+        let elements = self.storage.len() / T::TYPE.bytes();
         let outside = || {
             Error::Shape(format!(
                 "a view at {offset} with extents {extents:?} and strides {strides:?} leaves the buffer of {elements} \
@@ -195,24 +195,27 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
         Ok(self.with_layout(self.offset, extents, contiguous(extents)))
     }
 
-    /// The elements in row-major order of the view.
+    /// The elements in row-major order of the view. On a GPU, waits for the work that writes them.
     ///
     /// # Errors
-    /// When one of them was never written, by the host or a kernel: the first one is named.
+    /// When one of them was never written, by the host or a kernel: the first one is named (the emulator knows; a GPU
+    /// does not). [`Error::Fault`] when a kernel has failed on the GPU.
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
-        if let Some(index) = self.layout().first_within(&self.buffer.unwritten()) {
+        if let Some(index) = self.layout().first_within(&self.storage.unwritten()) {
             return Err(Error::Unwritten { index, shape: self.extents.to_vec() });
         }
         self.to_vec_unchecked()
     }
 
-    /// As [`to_vec`](Self::to_vec), with elements that were never written as they lie in memory (on
-    /// the emulator: all bits set, a NaN in every float type).
+    /// As [`to_vec`](Self::to_vec), with elements that were never written as they lie in memory (all bits
+    /// set, a NaN in every float type, as long as the device's checks are on).
     ///
     /// # Errors
-    /// When the memory holds what is no `T` (a `bool` that is neither 0 nor 1).
+    /// When the memory holds what is no `T` (a `bool` that is neither 0 nor 1), or the GPU has failed.
     pub fn to_vec_unchecked(&self) -> Result<Vec<T>, Error> {
-        T::from_bytes(&self.layout().gather(&self.buffer.read()))
+        let layout = self.layout();
+        let span = layout.bytes();
+        T::from_bytes(&layout.gather(&self.device.read(&self.storage, span.clone())?, span.start))
     }
 
     /// A host tensor with the elements.
@@ -223,11 +226,10 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
         HostTensor::new(&self.to_vec()?, &self.extents)
     }
 
-    /// Overwrites the elements, given in row-major order of the view. Waits for launches on other
-    /// threads that use them.
+    /// Overwrites the elements, given in row-major order of the view. Waits for launches that use them.
     ///
     /// # Errors
-    /// When the number of elements is not that of the view.
+    /// When the number of elements is not that of the view, or the GPU has failed.
     pub fn copy_from(&mut self, elements: &[T]) -> Result<(), Error> {
         if elements.len() != self.len() {
             return Err(Error::Shape(format!(
@@ -237,8 +239,7 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
                 self.len()
             )));
         }
-        self.layout().scatter(&self.buffer, &T::to_bytes(elements));
-        Ok(())
+        self.layout().scatter(&self.device, &self.storage, &T::to_bytes(elements))
     }
 
     fn layout(&self) -> Layout<'_> {
@@ -292,26 +293,46 @@ impl Layout<'_> {
         })
     }
 
-    /// The elements' bytes in row-major order of the view, out of the buffer's.
-    fn gather(&self, buffer: &[u8]) -> Vec<u8> {
+    /// The bytes of the buffer from the lowest to the highest that the view has.
+    fn bytes(&self) -> Range<usize> {
+        let (low, end) = span(self.offset, self.extents, self.strides).map_or((0, 0), |(low, high)| (low, high + 1));
+        // Views are inside their buffers.
+        let at = |element: i128| usize::try_from(element).unwrap_or_default().saturating_mul(self.element_bytes);
+        at(low)..at(end)
+    }
+
+    /// The elements' bytes in row-major order of the view, out of a part of the buffer's that starts at `base`.
+    fn gather(&self, part: &[u8], base: usize) -> Vec<u8> {
         let size = self.element_bytes;
         if self.contiguous {
-            let start = self.offset * size;
             let count = element_count(self.extents).unwrap_or(0);
-            return buffer.get(start..start + count * size).unwrap_or_default().to_vec();
+            return part.get(..count * size).unwrap_or_default().to_vec();
         }
-        self.positions().flat_map(|at| buffer.get(at..at + size).unwrap_or_default()).copied().collect()
+        self.positions().flat_map(|at| part.get(at - base..at - base + size).unwrap_or_default()).copied().collect()
     }
 
     /// Writes elements' bytes, in row-major order of the view, to the buffer.
-    fn scatter(&self, buffer: &Buffer, bytes: &[u8]) {
+    fn scatter(&self, device: &Device, storage: &Storage, bytes: &[u8]) -> Result<(), Error> {
         if self.contiguous {
-            buffer.write(self.offset * self.element_bytes, bytes);
-            return;
+            return device.write(storage, self.offset * self.element_bytes, bytes);
         }
-        for (at, element) in self.positions().zip(bytes.chunks(self.element_bytes)) {
-            buffer.write(at, element);
+        let elements = self.positions().zip(bytes.chunks(self.element_bytes));
+        match storage {
+            // Byte by byte: elements between those of the view may never have been written, and stay so.
+            Storage::Emulated(buffer) => elements.for_each(|(at, element)| buffer.write(at, element)),
+            Storage::Cuda(_) => {
+                let span = self.bytes();
+                let mut part = device.read(storage, span.clone())?;
+                for (at, element) in elements {
+                    let at = at - span.start;
+                    if let Some(place) = part.get_mut(at..at + element.len()) {
+                        place.copy_from_slice(element);
+                    }
+                }
+                device.write(storage, span.start, &part)?;
+            }
         }
+        Ok(())
     }
 
     /// The index of the first element with a byte in one of these ranges, which are in order.

@@ -1,6 +1,6 @@
 //! `rms_norm`: each row of a matrix divided by its root mean square.
 //!
-//! y[r][c] = x[r][c] / sqrt(mean over j of x[r][j]^2 + epsilon) * weight[c]
+//! `y[r][c] = x[r][c] / sqrt(mean over j of x[r][j]^2 + epsilon) * weight[c]`
 //!
 //! | argument | shape | |
 //! |---|---|---|

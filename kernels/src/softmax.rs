@@ -1,6 +1,6 @@
 //! `softmax`: of each row of a matrix.
 //!
-//! y[r][c] = exp(x[r][c] - m) / sum over j of exp(x[r][j] - m), with m the largest element of row r. Taking m
+//! `y[r][c] = exp(x[r][c] - m) / sum over j of exp(x[r][j] - m)`, with m the largest element of row r. Taking m
 //! off changes nothing in exact arithmetic, and keeps the exponentials from 0 to 1 here.
 //!
 //! | argument | shape | |

@@ -37,7 +37,8 @@ pub fn transpose<T: Scalar>(x: Tensor<T, 2>, y: TensorMut<T, 2>) {
     let tile = shared::<Buffers<T>>().tile;
     let (i, j) = (thread_id(Y), thread_id(X));
     let (rows, columns) = (x.extent(0), x.extent(1));
-    let tiles_in_row = (columns + (TILE as i32 - 1)) / (TILE as i32);
+    // Rounded up; a block runs only where there is a column.
+    let tiles_in_row = (columns - 1) / (TILE as i32) + 1;
     let first_row = block_id(X) / tiles_in_row * (TILE as i32);
     let first_column = block_id(X) % tiles_in_row * (TILE as i32);
 

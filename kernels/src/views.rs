@@ -35,7 +35,11 @@ pub(crate) fn rows_are_vectors<H: Element, const RANK: usize>(tensor: &DevTensor
 }
 
 /// Refuses a shape that is not the one that the other arguments ask for.
-pub(crate) fn check_shape<const RANK: usize>(name: &str, have: [usize; RANK], need: [usize; RANK]) -> Result<(), Error> {
+pub(crate) fn check_shape<const RANK: usize>(
+    name: &str,
+    have: [usize; RANK],
+    need: [usize; RANK],
+) -> Result<(), Error> {
     if have == need {
         return Ok(());
     }

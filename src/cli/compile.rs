@@ -1,7 +1,7 @@
 //! `lacewing compile`.
 
 use std::io::{IsTerminal, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use lacewing_core::Target;
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Set a compile-time parameter
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Write to a file instead of standard output
+    /// Write to a file instead of standard output (`-` is standard output too)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -37,7 +37,8 @@ pub(crate) fn compile(entries: &[&KernelEntry], arguments: &Arguments, io: &mut 
     let assembly = if target.is_nvidia() { Emit::Ptx } else { Emit::Amdgcn };
     let emit = arguments.emit.as_deref().map_or(Ok(assembly), Emit::from_name)?;
     check_form(emit, target)?;
-    match &arguments.output {
+    let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
+    match output {
         Some(path) => files::check_writable(path)?,
         None if matches!(emit, Emit::Cubin | Emit::Hsaco) && stdout().is_terminal() => {
             return Err(Failure::input("a binary does not belong on a terminal: name a file with `-o FILE`"));
@@ -51,7 +52,7 @@ pub(crate) fn compile(entries: &[&KernelEntry], arguments: &Arguments, io: &mut 
     let artifact = lower::emit(&traced, emit, &EmitOptions::default())?;
     drop(progress);
 
-    match &arguments.output {
+    match output {
         Some(path) => files::write_atomically(path, artifact.as_bytes())
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?,
         None => io.out.write_all(artifact.as_bytes())?,

@@ -1,10 +1,10 @@
 //! `lacewing doctor`: what is found on this machine, and what to do about what is not.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lacewing_core::lower;
+use lacewing_runtime::cuda;
 use serde_json::json;
 
 use super::failure::Failure;
@@ -103,35 +103,42 @@ fn tool(name: &'static str, found: Result<PathBuf, lacewing_core::Error>, word: 
 }
 
 fn cuda_driver() -> Finding {
-    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib"];
-    let from_environment = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let found = env::split_paths(&from_environment)
-        .chain(folders.iter().map(PathBuf::from))
-        .map(|folder| folder.join("libcuda.so.1"))
-        .find(|path| path.exists());
+    let driver = cuda::driver();
     Finding {
         name: "CUDA driver",
-        found: found.is_some(),
+        found: driver.is_ok(),
         needed: false,
-        detail: found.map_or("no libcuda.so.1".to_owned(), |path| path.display().to_string()),
-        hint: "this build has no CUDA device yet: kernels run on the emulator",
+        detail: match &driver {
+            Ok(driver) => format!("for CUDA {driver}"),
+            Err(error) => first_line(&error.to_string()),
+        },
+        hint: "needed by `--device cuda:N` alone: it comes with NVIDIA's driver for the GPU",
     }
 }
 
 fn nvidia_gpus() -> Finding {
-    let models = std::fs::read_dir("/proc/driver/nvidia/gpus").into_iter().flatten().flatten().filter_map(|gpu| {
-        let text = std::fs::read_to_string(gpu.path().join("information")).ok()?;
-        let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
-        Some(model.trim().to_owned())
-    });
-    let models: Vec<String> = models.collect();
+    // Without a driver its own finding says why there is none.
+    let gpus = cuda::driver().and_then(cuda::Driver::gpus).unwrap_or_default();
+    let names: Vec<String> = gpus
+        .iter()
+        .map(|gpu| {
+            let (major, minor) = gpu.capability;
+            let target = gpu.target().map_or("too old".to_owned(), |target| format!("runs {target}"));
+            let memory = gpu.memory_bytes >> 30;
+            format!("cuda:{} {} (compute capability {major}.{minor}, {memory} GiB, {target})", gpu.ordinal, gpu.name)
+        })
+        .collect();
     Finding {
         name: "NVIDIA GPUs",
-        found: !models.is_empty(),
+        found: !names.is_empty(),
         needed: false,
-        detail: if models.is_empty() { "none".to_owned() } else { models.join(", ") },
+        detail: if names.is_empty() { "none".to_owned() } else { names.join(", ") },
         hint: "none is needed: the emulator runs every kernel",
     }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 fn amd_gpus() -> Finding {

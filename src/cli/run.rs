@@ -20,7 +20,7 @@ use super::{Io, files, find, list, settings, write_json};
 pub(crate) struct Arguments {
     /// The kernel; `lacewing list` shows them
     kernel: String,
-    /// Where to run: emulator, emulator:TARGET or cuda:N
+    /// Where to run: emulator, emulator:TARGET, cuda:N or cuda:N:TARGET
     #[arg(long, default_value = "emulator")]
     device: String,
     /// Inputs: a safetensors file
@@ -69,8 +69,12 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
     // With `--json`, standard output holds the JSON and nothing else.
     let printed = if arguments.json { Printed::Stderr } else { Printed::Stdout };
     let checks: Checks = arguments.checks.parse().map_err(Failure::input)?;
-    let device = Device::from_name(&arguments.device)?.with_seed(arguments.seed).with_printed(printed);
-    let device = device.with_checks(checks);
+    // Synchronous, so that a fault on a GPU names its kernel.
+    let device = Device::from_name(&arguments.device)?
+        .with_seed(arguments.seed)
+        .with_printed(printed)
+        .with_checks(checks)
+        .with_synchronous(true);
     if !entry.targets.contains(&device.target()) {
         // The kernel's own words about its targets.
         entry.build_for(&settings, device.target())?;

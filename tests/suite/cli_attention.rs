@@ -253,9 +253,6 @@ fn settings_obey_the_inputs_and_their_own_types() {
     files.refused(&["--device", "emulator:gfx950"], "has one for sm_80, gfx942");
     files.refused(&["--device", "emulator:gfx94"], "did you mean `gfx942`?");
     files.refused(&["--device", "tpu"], "there is no device `tpu`");
-    let outcome = files.run(&["--device", "cuda:0"]);
-    assert_eq!(outcome.status, 1);
-    assert!(outcome.err.contains("use the emulator"), "{}", outcome.err);
     assert_eq!(files.run(&["--set", "head_dim=8", "--device", "emulator:gfx942"]).status, 0);
 }
 

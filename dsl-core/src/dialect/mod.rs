@@ -1,6 +1,6 @@
 //! The dialect `lw`: what a kernel needs and the standard dialects cannot say.
 //!
-//! [`table`] holds one row per op; everything else follows from it. The IRDL definition that MLIR
+//! [`TABLE`] holds one row per op; everything else follows from it. The IRDL definition that MLIR
 //! verifies against is printed from the rows ([`irdl_text`]); legality per target is a column
 //! ([`check_target`]); the lowerings and the emulator match on [`LwOp`] exhaustively, so that rustc
 //! refuses a row that one of them does not know.

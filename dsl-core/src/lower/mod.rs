@@ -36,8 +36,8 @@ use std::path::PathBuf;
 use crate::mlir::IrModule;
 use crate::{Diagnostic, Error, KernelMeta, Traced, dialect};
 
-pub use pipeline::describe;
-pub use tools::{PtxasLog, find_lld, find_ptxas};
+pub use pipeline::{describe, toolchain};
+pub use tools::{PtxasLog, find_lld, find_ptxas, ptxas_version};
 
 /// What to make of a traced kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

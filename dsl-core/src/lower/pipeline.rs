@@ -175,3 +175,9 @@ pub(super) fn compile(
 pub fn describe(target: Target, opt_level: u8) -> String {
     format!("{}; {}", conversion(target), attach_target(target, opt_level))
 }
+
+/// The versions of what takes part in this process: our own and LLVM's.
+pub fn toolchain() -> String {
+    let llvm = std::str::from_utf8(mlir_sys::LLVM_VERSION_STRING).unwrap_or_default();
+    format!("lacewing {}; LLVM {}", env!("CARGO_PKG_VERSION"), llvm.trim_end_matches('\0'))
+}

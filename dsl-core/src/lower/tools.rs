@@ -79,6 +79,18 @@ pub fn find_ptxas(explicit: Option<&Path>) -> Result<PathBuf, Error> {
     })
 }
 
+/// What tells one `ptxas` from another: its own words about its version.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn ptxas_version(ptxas: &Path) -> Result<String, Error> {
+    let run = Command::new(ptxas)
+        .arg("--version")
+        .output()
+        .map_err(|e| io_error(&format!("running {}", ptxas.display()), &e))?;
+    Ok(String::from_utf8_lossy(&run.stdout).trim().to_owned())
+}
+
 /// Finds LLVM's ELF linker: `explicit`, then PATH, then the usual places of LLVM 22.
 ///
 /// # Errors

@@ -240,11 +240,14 @@ impl Bounds {
             return;
         };
         if step <= 0 {
-            let what = if step == 0 { "the step of this loop is zero" } else { "the step of this loop is negative" };
+            let (what, why) = match step {
+                0 => ("the step of this loop is zero", "this loop cannot end"),
+                _ => ("the step of this loop is negative", "run-time loops count up"),
+            };
             trace::error(
                 loc,
                 Diagnostic::error(what)
-                    .label("this loop cannot end")
+                    .label(why)
                     .help("steps are positive, as in Rust's `step_by`; to count down, compute `hi - 1 - i`"),
             );
         }
@@ -295,6 +298,14 @@ pub fn for_begin<R: super::RtRange<I>, I>(range: R, slots: &mut [Slot<'_>], exit
     let loc = Location::caller();
     let bounds = range.bounds();
     bounds.check(loc);
+    if exits > 0 && (bounds.unroll.is_some() || bounds.pipeline.is_some()) {
+        trace::error(
+            loc,
+            Diagnostic::error("a loop that can be left early cannot be unrolled or pipelined")
+                .label("its number of rounds is not known when it starts")
+                .help("drop the hint, or replace the `break` or `return` by a condition around the body"),
+        );
+    }
     let init = read_all(slots);
     let initial = flatten(&init);
     let carried = types(&initial);

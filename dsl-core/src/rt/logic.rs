@@ -1,5 +1,6 @@
 //! Comparisons, `&&`, `||`, and the marks of compile-time code.
 
+use std::cmp::Ordering;
 use std::panic::Location;
 
 use super::constant_bool;
@@ -103,93 +104,91 @@ pub enum Enter<Token, Value> {
     Skip(Value),
 }
 
-/// The left side of `&&` and `||`.
+/// The left side of `&&` and `||`. `Open` is what is open while the right side is traced: a parameter,
+/// so that rustc speaks of a wrong left side once.
 #[diagnostic::on_unimplemented(
     message = "`&&` and `||` need conditions, found `{Self}`",
     label = "expected `Bool` or `bool`"
 )]
-pub trait Condition: Sized {
-    /// What is open while the right side is traced.
-    type Open;
+pub trait Condition<Open>: Sized {
     #[doc(hidden)]
-    fn enter(self, and: bool, loc: Loc) -> Enter<Self::Open, Self>;
+    fn enter(self, and: bool, loc: Loc) -> Enter<LogicToken<Open>, Self>;
 }
 
-impl Condition for bool {
-    type Open = ();
-    fn enter(self, and: bool, _: Loc) -> Enter<(), bool> {
-        if self == and { Enter::Go(()) } else { Enter::Skip(self) }
+/// What is open behind a host condition: nothing.
+pub struct HostLeft(());
+
+/// The open `if` behind a run-time condition, and the value of the whole where it is not entered.
+pub struct RuntimeLeft {
+    open: If,
+    otherwise: bool,
+    loc: Loc,
+}
+
+impl Condition<HostLeft> for bool {
+    fn enter(self, and: bool, _: Loc) -> Enter<LogicToken<HostLeft>, bool> {
+        if self == and { Enter::Go(LogicToken(HostLeft(()))) } else { Enter::Skip(self) }
     }
 }
 
-impl Condition for Bool {
-    /// The open `if`, and the value of the whole where the right side is not evaluated.
-    type Open = (If, bool, Loc);
+impl Condition<RuntimeLeft> for Bool {
     #[track_caller]
-    fn enter(self, and: bool, loc: Loc) -> Enter<Self::Open, Bool> {
+    fn enter(self, and: bool, loc: Loc) -> Enter<LogicToken<RuntimeLeft>, Bool> {
         let evaluated = if and { self } else { not(self, loc) };
-        Enter::Go((if_begin(evaluated, &mut []), !and, loc))
+        Enter::Go(LogicToken(RuntimeLeft { open: if_begin(evaluated, &mut []), otherwise: !and, loc }))
     }
 }
 
 /// The open left side of `&&` or `||`.
-pub struct LogicToken<L: Condition>(L::Open);
+pub struct LogicToken<Open>(Open);
 
 /// Begins `lhs && ..`.
 #[track_caller]
-pub fn and_begin<L: Condition>(lhs: L) -> Enter<LogicToken<L>, L> {
-    begin(lhs, true, Location::caller())
+pub fn and_begin<L: Condition<Open>, Open>(lhs: L) -> Enter<LogicToken<Open>, L> {
+    lhs.enter(true, Location::caller())
 }
 
 /// Begins `lhs || ..`.
 #[track_caller]
-pub fn or_begin<L: Condition>(lhs: L) -> Enter<LogicToken<L>, L> {
-    begin(lhs, false, Location::caller())
+pub fn or_begin<L: Condition<Open>, Open>(lhs: L) -> Enter<LogicToken<Open>, L> {
+    lhs.enter(false, Location::caller())
 }
 
-#[track_caller]
-fn begin<L: Condition>(lhs: L, and: bool, loc: Loc) -> Enter<LogicToken<L>, L> {
-    match lhs.enter(and, loc) {
-        Enter::Go(open) => Enter::Go(LogicToken(open)),
-        Enter::Skip(value) => Enter::Skip(value),
-    }
-}
-
-/// The right side of `&&` or `||` after a left side `L`.
+/// The right side of `&&` or `||`.
 #[diagnostic::on_unimplemented(
-    message = "`{L} && {Self}` and `{L} || {Self}` have no meaning in a kernel",
-    label = "expected a condition, found `{Self}`"
+    message = "`&&` and `||` need conditions, found `{Self}`",
+    label = "expected `Bool` or `bool`"
 )]
-pub trait LogicRhs<L: Condition, Out> {
+pub trait LogicRhs<Open, Out> {
     #[doc(hidden)]
-    fn finish(self, open: L::Open) -> Out;
+    fn finish(self, left: Open) -> Out;
 }
-impl LogicRhs<bool, bool> for bool {
-    fn finish(self, (): ()) -> bool {
+impl LogicRhs<HostLeft, bool> for bool {
+    fn finish(self, _: HostLeft) -> bool {
         self
     }
 }
-impl LogicRhs<bool, Bool> for Bool {
-    fn finish(self, (): ()) -> Bool {
+impl LogicRhs<HostLeft, Bool> for Bool {
+    fn finish(self, _: HostLeft) -> Bool {
         self
     }
 }
-impl LogicRhs<Bool, Bool> for Bool {
-    fn finish(self, (mut open, otherwise, loc): (If, bool, Loc)) -> Bool {
+impl LogicRhs<RuntimeLeft, Bool> for Bool {
+    fn finish(self, left: RuntimeLeft) -> Bool {
+        let RuntimeLeft { mut open, otherwise, loc } = left;
         if_else(&mut open, &mut []);
         let otherwise = constant_bool(otherwise, loc);
         if_end(open, &mut [], [self, otherwise])
     }
 }
-impl LogicRhs<Bool, Bool> for bool {
-    fn finish(self, open: (If, bool, Loc)) -> Bool {
-        let rhs = constant_bool(self, open.2);
-        LogicRhs::<Bool, Bool>::finish(rhs, open)
+impl LogicRhs<RuntimeLeft, Bool> for bool {
+    fn finish(self, left: RuntimeLeft) -> Bool {
+        constant_bool(self, left.loc).finish(left)
     }
 }
 
 /// Ends `lhs && rhs` or `lhs || rhs`.
-pub fn logic_end<L: Condition, R: LogicRhs<L, Out>, Out>(token: LogicToken<L>, rhs: R) -> Out {
+pub fn logic_end<R: LogicRhs<Open, Out>, Open, Out>(token: LogicToken<Open>, rhs: R) -> Out {
     rhs.finish(token.0)
 }
 
@@ -234,6 +233,42 @@ impl<L: PartialEq<R> + ?Sized, R: ?Sized> HostEqual<R> for L {
     fn host_equal(&self, rhs: &R) -> bool {
         self == rhs
     }
+}
+
+/// `<`, `<=`, `>`, `>=` inside `const_expr(..)`.
+#[diagnostic::on_unimplemented(
+    message = "`const_expr` compares compile-time values, found `{Self}`",
+    label = "`{Self}` is known only at run time",
+    note = "a lane, a thread index and everything computed from them are run-time values even when their range is known: drop `const_expr`"
+)]
+pub trait HostOrder<R: ?Sized> {
+    #[doc(hidden)]
+    fn host_order(&self, rhs: &R) -> Option<Ordering>;
+}
+#[diagnostic::do_not_recommend]
+impl<L: PartialOrd<R> + ?Sized, R: ?Sized> HostOrder<R> for L {
+    fn host_order(&self, rhs: &R) -> Option<Ordering> {
+        self.partial_cmp(rhs)
+    }
+}
+
+macro_rules! host_orders {
+    ($($(#[$doc:meta])* $name:ident $of:ident;)*) => { $(
+        $(#[$doc])*
+        pub fn $name<L: HostOrder<R> + ?Sized, R: ?Sized>(lhs: &L, rhs: &R) -> bool {
+            lhs.host_order(rhs).is_some_and(Ordering::$of)
+        }
+    )* };
+}
+host_orders! {
+    /// `lhs < rhs` on host values.
+    host_lt is_lt;
+    /// `lhs <= rhs` on host values.
+    host_le is_le;
+    /// `lhs > rhs` on host values.
+    host_gt is_gt;
+    /// `lhs >= rhs` on host values.
+    host_ge is_ge;
 }
 
 /// `lhs == rhs` on host values.

@@ -21,8 +21,9 @@ pub use control::{
     while_begin, while_cond, while_end,
 };
 pub use logic::{
-    Compare, Condition, Enter, Equal, HostBool, HostEqual, LogicRhs, LogicToken, RtCond, and_begin, const_expr, eq, ge,
-    gt, host_eq, host_ne, le, logic_end, logic_skip, lt, ne, never, no, or_begin, unit, yes,
+    Compare, Condition, Enter, Equal, HostBool, HostEqual, HostLeft, HostOrder, LogicRhs, LogicToken, RtCond,
+    RuntimeLeft, and_begin, const_expr, eq, ge, gt, host_eq, host_ge, host_gt, host_le, host_lt, host_ne, le,
+    logic_end, logic_skip, lt, ne, never, no, or_begin, unit, yes,
 };
 pub use params::{HostCount, Kernel, KernelParam, KernelParams, ParamBuilder, ParamValues, count};
 pub use range::{
@@ -30,7 +31,8 @@ pub use range::{
     range_constexpr, range_constexpr_args,
 };
 pub use state::{
-    CalledAs, Carried, CarriedAs, Poison, Slot, SlotRef, State, Visitor, WatchedAs, called, flag_slot, slot, watch,
+    CalledAs, Carried, CarriedAs, Poison, ProbedAs, Slot, SlotNone, SlotRef, State, Unchanged, Visitor, WatchedAs,
+    called, flag_slot, slot, watch, watch_probed,
 };
 
 /// A value that is never looked at.

@@ -106,8 +106,51 @@ pub trait SlotRef {
     fn __lw_ref(&mut self) -> &mut Self {
         self
     }
+
+    /// A reborrow of what turns out to be a `&mut` reference; [`SlotNone`] has the method for all else.
+    ///
+    /// Rust looks a method up for the receiver as it is first, and finds this one for a `&mut T`, that one
+    /// for a `&T`. Only then it borrows the receiver, and finds that one for any other type.
+    fn __lw_probe(&mut self) -> &mut Self {
+        self
+    }
 }
 impl<T: ?Sized> SlotRef for T {}
+
+/// The other half of [`SlotRef::__lw_probe`].
+pub trait SlotNone {
+    /// Nothing to be carried.
+    fn __lw_probe(&self) -> Unchanged {
+        Unchanged
+    }
+}
+impl<T: ?Sized> SlotNone for T {}
+
+/// Stands for a variable through which nothing can be changed.
+pub struct Unchanged;
+impl State for Unchanged {
+    fn visit(&mut self, _: &mut dyn Visitor) {}
+}
+
+/// A variable that may be a `&mut` reference, with its name for the message.
+#[diagnostic::on_unimplemented(
+    message = "variable `{Name}` may change here, inside run-time control flow, but its type `{Self}` is not a kernel type",
+    label = "this use may change `{Name}`",
+    note = "add `#[derive(Carried)]` to the type that the reference points to"
+)]
+pub trait ProbedAs<Name>: State {}
+#[diagnostic::do_not_recommend]
+impl<Name, T: State + ?Sized> ProbedAs<Name> for &mut T {}
+impl<Name> ProbedAs<Name> for Unchanged {}
+
+/// A variable that the region may change if it is a `&mut` reference.
+pub fn watch_probed<'a, Name, S: ProbedAs<Name>>(
+    _: PhantomData<Name>,
+    name: &'static str,
+    state: &'a mut S,
+) -> Slot<'a> {
+    Slot { name, state }
+}
 
 /// The parts of a state at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]

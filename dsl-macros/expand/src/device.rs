@@ -38,7 +38,7 @@ pub fn expand(arguments: TokenStream, item: TokenStream, root: &Root) -> TokenSt
     signature.asyncness = None;
     signature.constness = None;
     let call = call(&signature.output, body);
-    let (frame, slot_ref) = (root.quiet("frame"), root.quiet("SlotRef"));
+    let [frame, slot_ref, slot_none] = ["frame", "SlotRef", "SlotNone"].map(|name| root.quiet(name));
     quote! {
         #(#attributes)*
         #lints
@@ -48,6 +48,8 @@ pub fn expand(arguments: TokenStream, item: TokenStream, root: &Root) -> TokenSt
             #found
             #[allow(unused_imports, reason = "only some bodies reborrow a slot")]
             use #slot_ref as _;
+            #[allow(unused_imports, reason = "only some bodies reborrow a slot")]
+            use #slot_none as _;
             let __lw_frame = #frame(::core::panic::Location::caller());
             #call
         }

@@ -175,8 +175,8 @@ impl<'a> Kernel<'a> {
         let Kernel { root, signature, configuration, lints, .. } = self;
         let (name, generics) = (&signature.ident, &signature.generics);
         let (impl_generics, type_generics, _) = generics.split_for_impl();
-        let [kernel, kernel_attributes, slot_ref] =
-            ["Kernel", "KernelAttributes", "SlotRef"].map(|name| root.quiet(name));
+        let [kernel, kernel_attributes, slot_ref, slot_none] =
+            ["Kernel", "KernelAttributes", "SlotRef", "SlotNone"].map(|name| root.quiet(name));
         let comptime = self.field_types().into_iter().flat_map(|ty| {
             let traits = ["Clone", "Debug"].map(|name| core_trait(ty.span(), name));
             traits.map(|wanted| bound(ty, &wanted))
@@ -230,6 +230,8 @@ impl<'a> Kernel<'a> {
                 fn trace(&self, __lw_params: Self::Params) {
                     #[allow(unused_imports, reason = "only some bodies reborrow a slot")]
                     use #slot_ref as _;
+                    #[allow(unused_imports, reason = "only some bodies reborrow a slot")]
+                    use #slot_none as _;
                     #bindings
                     let (#(#patterns,)*): (#(#types,)*) = __lw_params;
                     #body

@@ -38,8 +38,8 @@ mod schedule;
 mod tests;
 
 pub use checks::{Check, Checks};
-pub use launch::{ArgValue, Launch, LaunchStats, run};
 pub use exec::traffic::{LineCost, Space};
+pub use launch::{ArgValue, Launch, LaunchStats, run};
 pub use memory::Buffer;
 pub use program::Program;
 pub use report::{Address, Report, ReportKind};

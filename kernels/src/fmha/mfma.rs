@@ -4,7 +4,7 @@
 //! S' = K Q' has keys as rows and queries as columns, so that a lane holds 16 scores of *one* query and a
 //! row's maximum needs one exchange between the two halves of a wave. The same layout is the B operand of
 //! O' = V' P': probabilities go into the second product without leaving their registers (CDNA3 ISA, matrix
-//! instructions: B[k][n] is in lane n + 32 (k / 4), element k % 4; D[m][n] in lane n + 32 ((m / 4) % 2),
+//! instructions: `B[k][n]` is in lane n + 32 (k / 4), element k % 4; `D[m][n]` in lane n + 32 ((m / 4) % 2),
 //! register 4 (m / 8) + m % 4).
 
 use lacewing_core::prelude::*;

@@ -109,8 +109,8 @@ impl<H: Element> Forward<'_, H> {
                 shape.lse()
             )));
         }
-        let vectorized = [self.q, self.k, self.v].into_iter().all(|tensor| rows_are_vectors(tensor, 16))
-            && rows_are_vectors(o, 16);
+        let vectorized =
+            [self.q, self.k, self.v].into_iter().all(|tensor| rows_are_vectors(tensor, 16)) && rows_are_vectors(o, 16);
         let geometry = Geometry::new(shape.head_dim, self.causal, vectorized)?;
         if !self.scale.is_finite() {
             return Err(Error::Setting(format!("`scale` is {}: scores times that are no numbers", self.scale)));

@@ -1,6 +1,6 @@
 //! `matmul` for NVIDIA chips: `cp.async`, `ldmatrix` and `mma.sync`.
 //!
-//! Tiles of A and B are double buffered: while step `i` is multiplied, step `i + 1` is on its way to shared
+//! Tiles of A and B are double buffered: while one step is multiplied, the next is on its way to shared
 //! memory. Rows in shared memory are 16 bytes longer than their elements, so that the eight rows that one
 //! phase of `ldmatrix` reads lie in eight different groups of four banks.
 
@@ -75,14 +75,13 @@ pub fn matmul_mma<T: MmaElement, Out: Float>(
     // One accumulator for each 16 x 8 elements of the warp's part of C.
     let mut acc = [[[F32::from(0.0); 4]; WARP / 8]; WARP / 16];
 
-    let steps = (a.extent(1) + (BLOCK_K as i32 - 1)) / (BLOCK_K as i32);
-    for step in range(steps) {
-        let stage = step % 2;
+    for first in range(0, a.extent(1), BLOCK_K) {
+        let stage = first / (BLOCK_K as i32) % 2;
         cp_async_wait(0);
         // The step's tiles are there for all warps, and all are done with the stage that is filled next.
         barrier();
-        if step + 1 < steps {
-            let next = (step + 1) * (BLOCK_K as i32);
+        if first < a.extent(1) - (BLOCK_K as i32) {
+            let next = first + (BLOCK_K as i32);
             a_tile.fill(1 - stage, a, first_row, next, vectorized.a);
             b_tile.fill(1 - stage, b, next, first_column, vectorized.b);
         }

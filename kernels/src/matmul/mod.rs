@@ -34,8 +34,8 @@ const BLOCK_K: usize = 32;
 /// Elements of one copy of 16 bytes.
 const CHUNK: usize = 8;
 
-/// What a matrix product is compiled for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Which matrices a product is compiled to read 16 bytes at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vectorized {
     /// Whether A can be read 16 bytes at a time: rows are contiguous, aligned and a multiple of 16 bytes.
     pub a: bool,
@@ -56,7 +56,8 @@ impl Vectorized {
 /// The first row and column of a block's tile of C.
 #[device]
 fn first_element(columns: I32) -> (I32, I32) {
-    let tiles_in_row = (columns + (BLOCK as i32 - 1)) / (BLOCK as i32);
+    // Rounded up; a block runs only where there is a column.
+    let tiles_in_row = (columns - 1) / (BLOCK as i32) + 1;
     (block_id(X) / tiles_in_row * (BLOCK as i32), block_id(X) % tiles_in_row * (BLOCK as i32))
 }
 
@@ -135,11 +136,11 @@ static RUNNER: SimpleRunner = SimpleRunner {
     },
     reference: |settings, inputs| {
         let (a, b) = (&inputs["a"], &inputs["b"]);
-        let ([_, inner], [_, columns]) = (a.shape_of::<2>()?, b.shape_of::<2>()?);
+        let ([rows, inner], [_, columns]) = (a.shape_of::<2>()?, b.shape_of::<2>()?);
         let (left, right) = (a.to_f64()?, b.to_f64()?);
-        let numbers = reference::matmul(&left, &right, inner, columns);
+        let numbers = reference::matmul(&left, &right, rows, columns);
         let absolute = |numbers: &[f64]| numbers.iter().map(|x| x.abs()).collect::<Vec<_>>();
-        let sums = reference::matmul(&absolute(&left), &absolute(&right), inner, columns);
+        let sums = reference::matmul(&absolute(&left), &absolute(&right), rows, columns);
         let out = if settings.choice("out")? == "f32" { ScalarType::F32 } else { a.scalar() };
         let largest = sums.iter().copied().fold(0.0, f64::max);
         Ok(vec![Wanted { tensor: "c", numbers, tolerance: tolerance(inner, largest) + unit_roundoff(out) }])

@@ -37,10 +37,10 @@ pub fn rms_norm(matrix: &[f64], weight: &[f64], epsilon: f64) -> Vec<f64> {
     out
 }
 
-/// The product of row-major matrices `a` (rows of `inner`) and `b` (rows of `columns`).
-pub fn matmul(a: &[f64], b: &[f64], inner: usize, columns: usize) -> Vec<f64> {
-    let rows = a.len() / inner.max(1);
+/// The product of row-major matrices: `a` of `rows` rows, and `b` of `columns` columns.
+pub fn matmul(a: &[f64], b: &[f64], rows: usize, columns: usize) -> Vec<f64> {
     let mut out = vec![0.0; rows * columns];
+    let inner = a.len().checked_div(rows).unwrap_or(0);
     if inner == 0 || columns == 0 {
         return out;
     }
@@ -64,6 +64,7 @@ mod tests {
         let product = matmul(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], 2, 2);
         assert_eq!(product, [19.0, 22.0, 43.0, 50.0]);
         assert_eq!(matmul(&[], &[], 0, 3), []);
+        assert_eq!(matmul(&[], &[], 2, 1), [0.0; 2]);
         assert_eq!(transpose(&[], 0), []);
     }
 }

@@ -112,7 +112,12 @@ enum Mode {
 }
 
 #[kernel(block = [32, 1, 1])]
-fn decided_when_tracing(#[comptime] mode: Mode, #[comptime] offset: Option<i32>, x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+fn decided_when_tracing(
+    #[comptime] mode: Mode,
+    #[comptime] offset: Option<i32>,
+    x: Tensor<I32, 1>,
+    y: TensorMut<I32, 1>,
+) {
     let i = thread_id(X);
     let mut v = x.at(i).load();
     for k in range(0, 3) {

@@ -27,9 +27,8 @@ impl<K: rt::Kernel<Params = (Tensor<I32, 1>, TensorMut<I32, 1>)>> IntKernel for 
 
 /// What `y` holds after `blocks` blocks of the kernel, the same on every target.
 pub(crate) fn run(kernel: &impl IntKernel, blocks: usize, x: &[i32], y: &[i32]) -> Vec<i32> {
-    let [first, second] = TARGETS.map(|target| {
-        run_on(kernel, target, blocks, x, y).unwrap_or_else(|error| panic!("{target}: {error}"))
-    });
+    let [first, second] =
+        TARGETS.map(|target| run_on(kernel, target, blocks, x, y).unwrap_or_else(|error| panic!("{target}: {error}")));
     assert_eq!(first, second, "the targets differ");
     first
 }

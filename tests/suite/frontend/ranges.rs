@@ -61,7 +61,12 @@ macro_rules! counting {
 
             /// The same loop with bounds that are known when tracing.
             #[kernel(block = [1, 1, 1])]
-            pub fn count_known(#[comptime] lo: $int, #[comptime] hi: $int, #[comptime] step: $int, y: TensorMut<$ty, 2>) {
+            pub fn count_known(
+                #[comptime] lo: $int,
+                #[comptime] hi: $int,
+                #[comptime] step: $int,
+                y: TensorMut<$ty, 2>,
+            ) {
                 let start = [$ty::from(0), $ty::from(-1), $ty::from(-1), $ty::from(0)];
                 let mut plain = start;
                 for k in range(lo, hi, step) {

@@ -303,3 +303,150 @@ fn state_changes_through_references_kept_across_a_loop() {
     let expected: Vec<i32> = x.iter().map(|n| state_behind_references_on_host(*n)).collect();
     assert_eq!(y, expected);
 }
+
+#[device]
+fn count(counter: &mut I32, limit: I32) {
+    if *counter < limit {
+        *counter += 1;
+    }
+}
+
+/// Passes its own reference on, inside of run-time control flow.
+#[device]
+fn count_often(counter: &mut I32, times: I32, log: &mut I32) {
+    for k in range(times) {
+        count(counter, I32::from(5));
+        if k > 2 {
+            count(log, k);
+            (count)((counter), k);
+        }
+        *log += *counter;
+    }
+}
+
+#[kernel(block = [32, 1, 1])]
+fn references_passed_on(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let i = thread_id(X);
+    let n = x.at(i).load();
+    let mut counter = n - 3;
+    let mut log = I32::from(0);
+    let reference = &mut log;
+    if n > 1 {
+        count_often(&mut counter, n, reference);
+        count(reference, n);
+    }
+    y.at(i).store(counter + 100 * log);
+}
+
+fn references_passed_on_on_host(n: i32) -> i32 {
+    fn count(counter: &mut i32, limit: i32) {
+        *counter += i32::from(*counter < limit);
+    }
+    let (mut counter, mut log) = (n - 3, 0);
+    if n > 1 {
+        for k in 0..n {
+            count(&mut counter, 5);
+            if k > 2 {
+                count(&mut log, k);
+                count(&mut counter, k);
+            }
+            log += counter;
+        }
+        count(&mut log, n);
+    }
+    counter + 100 * log
+}
+
+// F14: found by the random programs.
+#[test]
+fn a_reference_passed_to_a_helper_is_carried() {
+    let x: Vec<i32> = (0..32).map(|i| i % 9 - 1).collect();
+    let y = run(&references_passed_on::new(), 1, &x, &[0; 32]);
+    let expected: Vec<i32> = x.iter().map(|n| references_passed_on_on_host(*n)).collect();
+    assert_eq!(y, expected);
+}
+
+#[device]
+fn add_to<T: Int>(place: &mut T, value: T) {
+    *place += value;
+}
+
+#[kernel(block = [32, 1, 1])]
+fn references_found_by_their_types(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let i = thread_id(X);
+    let n = x.at(i).load();
+    let mut values = vec![n, n + 1, n + 2];
+    let mut maybe = Some(n);
+    let mut pair = (n, n * 2);
+    let (left, right) = &mut pair;
+    for k in range(0, n) {
+        // Nothing reads the changes after the loop but the loop itself.
+        for value in constexpr(values.iter_mut()) {
+            if *value < 20 {
+                add_to(value, k);
+            }
+        }
+        if let Some(part) = &mut maybe {
+            add_to(part, values[0]);
+        }
+        add_to(left, *right);
+        if k > 1 {
+            let last = values.last_mut();
+            match last {
+                Some(last) if true => add_to(last, *left),
+                _ => {}
+            }
+        }
+        let reference = &mut *right;
+        if k > 2 {
+            add_to(reference, k);
+            add_to(left, k);
+        }
+        y.at(i).store(values[0] + 10 * values[2] + 1000 * *left + *right);
+    }
+    // Values that are moved into a helper inside of a branch stay as they are.
+    let owned = vec![n];
+    if n > 0 {
+        let place = y.at(i);
+        place.store(place.load() + sum_of(owned) + maybe.unwrap_or(n));
+    }
+}
+
+#[device]
+fn sum_of(values: Vec<I32>) -> I32 {
+    let mut sum = I32::from(0);
+    for value in constexpr(values) {
+        sum += value;
+    }
+    sum
+}
+
+fn references_found_by_their_types_on_host(n: i32) -> i32 {
+    let (mut values, mut maybe, mut left, mut right) = ([n, n + 1, n + 2], n, n, n * 2);
+    let mut y = 0;
+    for k in 0..n {
+        for value in &mut values {
+            *value += if *value < 20 { k } else { 0 };
+        }
+        maybe += values[0];
+        left += right;
+        if k > 1 {
+            values[2] += left;
+        }
+        if k > 2 {
+            right += k;
+            left += k;
+        }
+        y = values[0] + 10 * values[2] + 1000 * left + right;
+    }
+    if n > 0 { y + n + maybe } else { y }
+}
+
+// F14
+#[test]
+fn a_reference_is_carried_however_it_was_made() {
+    let x: Vec<i32> = (0..32).map(|i| i % 9 - 1).collect();
+    let y = run(&references_found_by_their_types::new(), 1, &x, &[0; 32]);
+    let expected: Vec<i32> = x.iter().map(|n| references_found_by_their_types_on_host(*n)).collect();
+    assert_eq!(y, expected);
+}

@@ -1,8 +1,11 @@
 //! Scopes: which binding a name stands for, and what may be done through it.
 
 use proc_macro2::Ident;
+use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{Expr, Pat, PatGuard, PatIdent, Type};
+
+use super::effects::idents_in;
 
 /// Identifies a binding. Numbers grow with the text, so a binding with a number lower than that of a
 /// region's begin lives outside of the region.
@@ -16,6 +19,9 @@ pub(crate) enum Access {
     Mut,
     /// Not `mut`, but a `&mut` reference for all to see: `x: &mut T`, `let x = &mut y`, `&mut self`.
     Reference,
+    /// Not `mut`, and made of what can be changed (`x.iter_mut()`, a part of a reference): its type tells
+    /// whether it is a `&mut` reference.
+    Perhaps,
     /// Any other binding: it may still turn out to be a `&mut` reference.
     Plain,
     /// Probably declared by a macro of the user; nobody knows how.
@@ -29,6 +35,21 @@ pub(crate) struct Binding {
     pub access: Access,
     /// False between `let x;` and the first assignment.
     pub initialised: bool,
+    /// Whether it is `mut` and a `&mut` reference beside.
+    pub mut_reference: bool,
+    /// Whether it is the variable of a run-time loop.
+    pub counts: bool,
+}
+
+/// What a pattern is matched against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nothing that could be changed through it.
+    Value,
+    /// A `&mut` reference.
+    Reference,
+    /// What may be or hold `&mut` references.
+    Perhaps,
 }
 
 /// The bindings in scope, innermost last.
@@ -58,21 +79,46 @@ impl Scopes {
     pub fn bind(&mut self, name: String, access: Access, initialised: bool) {
         let id = self.next_id();
         self.next += 1;
-        self.bindings.push(Binding { id, name, access, initialised });
+        self.bindings.push(Binding { id, name, access, initialised, mut_reference: false, counts: false });
     }
 
-    /// Binds what `pattern` binds. `reference`: the whole value is a `&mut` reference.
-    pub fn bind_pattern(&mut self, pattern: &Pat, initialised: bool, reference: bool) {
+    /// Binds what `pattern` binds when it is matched against `source`.
+    pub fn bind_pattern(&mut self, pattern: &Pat, initialised: bool, source: Source) {
         let whole = matches!(unannotated(pattern), Pat::Ident(_));
+        let reference = whole && source == Source::Reference;
         for name in names_of(pattern) {
             let access = if name.mutable {
                 Access::Mut
-            } else if name.by_mut_reference || (whole && reference) {
+            } else if name.by_mut_reference || reference {
                 Access::Reference
+            } else if source != Source::Value {
+                Access::Perhaps
             } else {
                 Access::Plain
             };
             self.bind(name.ident.to_string(), access, initialised);
+            if let Some(binding) = self.bindings.last_mut() {
+                binding.mut_reference = name.mutable && reference;
+            }
+        }
+    }
+
+    /// What a pattern that is matched against `value` may bind.
+    pub fn source_of(&self, value: &Expr) -> Source {
+        let mut idents = Vec::new();
+        idents_in(value.to_token_stream(), &mut idents);
+        let changeable = |name: String| {
+            let bound = || self.find(&name).is_some_and(|binding| binding.access != Access::Plain);
+            name == "mut" || name.ends_with("_mut") || bound()
+        };
+        if idents.iter().any(|ident| changeable(ident.to_string())) { Source::Perhaps } else { Source::Value }
+    }
+
+    /// Binds the variable of a run-time loop.
+    pub fn bind_loop_variable(&mut self, pattern: &Pat) {
+        self.bind_pattern(pattern, true, Source::Value);
+        if let (Pat::Ident(_), Some(binding)) = (unannotated(pattern), self.bindings.last_mut()) {
+            binding.counts = true;
         }
     }
 

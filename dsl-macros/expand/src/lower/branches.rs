@@ -255,6 +255,7 @@ impl Lower<'_> {
         for arm in &choice.arms {
             self.borrowed_by(&arm.pat, &choice.expr);
         }
+        let source = self.scopes.source_of(&choice.expr);
         self.operand(&mut choice.expr);
         let before = self.scopes.uninitialised();
         let mut unset = Vec::new();
@@ -271,7 +272,7 @@ impl Lower<'_> {
             let diverging = diverges(&arm.body);
             let own = if diverging && !all_diverge { Position::Value } else { position };
             self.scoped(|lower| {
-                lower.scopes.bind_pattern(&arm.pat, true, false);
+                lower.scopes.bind_pattern(&arm.pat, true, source);
                 if let Pat::Guard(guard) = &mut arm.pat {
                     let host = std::mem::replace(&mut lower.host, true);
                     lower.operand(&mut guard.guard);

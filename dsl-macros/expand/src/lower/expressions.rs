@@ -5,13 +5,15 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut;
 use syn::{
-    Expr, ExprBlock, ExprBreak, ExprCall, ExprClosure, ExprContinue, ExprLit, ExprReturn, ExprUnary, Lit, LitInt, UnOp,
+    Expr, ExprBlock, ExprBreak, ExprCall, ExprClosure, ExprContinue, ExprLit, ExprReturn, ExprUnary, Lit, LitInt, Pat,
+    UnOp,
 };
 
 use super::{Lower, Position};
 use crate::analysis::effects::{How, place_root};
 use crate::analysis::jumps::{Frame, Jump, JumpKind, JumpSyntax, Target, assigned_names, label_name, resolve};
 use crate::analysis::marks::{is_compile_time_condition, is_compile_time_iterator, last_segment};
+use crate::analysis::scopes::{Access, Source, is_mut_reference_type};
 use crate::generated::{block, flag, value_of};
 
 impl Lower<'_> {
@@ -45,8 +47,9 @@ impl Lower<'_> {
             Expr::Match(choice) => self.host_match(choice, position),
             Expr::Let(matched) => {
                 self.borrowed_by(&matched.pat, &matched.expr);
+                let source = self.scopes.source_of(&matched.expr);
                 self.operand(&mut matched.expr);
-                self.scopes.bind_pattern(&matched.pat, true, false);
+                self.scopes.bind_pattern(&matched.pat, true, source);
             }
             Expr::ForLoop(each) if self.host || is_compile_time_iterator(&each.expr) => {
                 let lowered = self.host_for(each);
@@ -110,12 +113,17 @@ impl Lower<'_> {
                 }
                 self.operand(&mut borrow.expr);
             }
+            Expr::Index(index) => {
+                self.host_index(&mut index.index);
+                visit_mut::visit_expr_index_mut(self, index);
+            }
             Expr::RawAddr(borrow) => {
                 self.changed_at_root(&borrow.expr, How::Part);
                 self.operand(&mut borrow.expr);
             }
             Expr::MethodCall(call) => {
                 self.changed_at_root(&call.receiver, How::Maybe);
+                call.args.iter().for_each(|argument| self.passed(argument));
                 visit_mut::visit_expr_method_call_mut(self, call);
             }
             Expr::Call(call) => {
@@ -157,6 +165,32 @@ impl Lower<'_> {
         }
     }
 
+    /// Host arrays have no run-time index: rustc would speak of slices and `usize`.
+    fn host_index(&mut self, index: &mut Expr) {
+        let Some((ident, true)) = place_root(index) else { return };
+        if !self.scopes.find(&ident.to_string()).is_some_and(|binding| binding.counts) {
+            return;
+        }
+        let text = format!(
+            "`{ident}` counts at run time: it cannot index a host array; make the loop a compile-time one with \
+             `range_constexpr`, or keep the values in shared memory"
+        );
+        self.errors.push(ident.span(), text);
+        // The rest of the kernel is checked as if the index were known.
+        *index = syn::parse_quote_spanned!(ident.span()=> 0usize);
+    }
+
+    /// An argument that is a `&mut` reference: the callee may change what it refers to.
+    fn passed(&mut self, argument: &Expr) {
+        if let Some((ident, true)) = place_root(argument)
+            && let Some(binding) = self.scopes.find(&ident.to_string())
+            && (matches!(binding.access, Access::Reference | Access::Perhaps) || binding.mut_reference)
+        {
+            let ident = ident.clone();
+            self.record(&ident, How::Maybe);
+        }
+    }
+
     /// The left side of an assignment: each leaf of a pattern is a place.
     pub(super) fn assigned(&mut self, place: &mut Expr) {
         match place {
@@ -189,6 +223,7 @@ impl Lower<'_> {
             let ident = ident.clone();
             self.record(&ident, How::Call);
         }
+        call.args.iter().for_each(|argument| self.passed(argument));
         visit_mut::visit_expr_call_mut(self, call);
         let single = matches!(&*call.func, Expr::Path(path) if path.path.get_ident().is_some());
         let callee = name.unwrap_or_default();
@@ -225,7 +260,9 @@ impl Lower<'_> {
         let unset = self.scopes.uninitialised();
         self.scoped(|lower| {
             for input in &closure.inputs {
-                lower.scopes.bind_pattern(input, true, false);
+                let reference = matches!(input, Pat::Type(typed) if is_mut_reference_type(&typed.ty));
+                let source = if reference { Source::Reference } else { Source::Perhaps };
+                lower.scopes.bind_pattern(input, true, source);
             }
             lower.expr(&mut closure.body, Position::Value);
         });

@@ -30,7 +30,7 @@ impl Lower<'_> {
         self.operand(&mut each.expr);
         let each_loop = self.runtime_body(each.label.as_ref(), false, |lower| {
             lower.scoped(|lower| {
-                lower.scopes.bind_pattern(&each.pat, true, false);
+                lower.scopes.bind_loop_variable(&each.pat);
                 lower.block(&mut each.body, Position::Statement);
             });
         });
@@ -149,9 +149,10 @@ impl Lower<'_> {
     /// `for x in range_constexpr(..)`: plain Rust; with a flagged jump out of it, each pass is guarded.
     pub(super) fn host_for(&mut self, each: &mut ExprForLoop) -> Option<Expr> {
         let span = each.for_token.span;
+        let source = self.scopes.source_of(&each.expr);
         self.operand(&mut each.expr);
         let pattern = (*each.pat).clone();
-        let bind = move |lower: &mut Self| lower.scopes.bind_pattern(&pattern, true, false);
+        let bind = move |lower: &mut Self| lower.scopes.bind_pattern(&pattern, true, source);
         let before = self.host_body(span, each.label.as_ref(), &mut each.body, bind)?;
         let each = &*each;
         Some(block(span, quote!(#before #each)))

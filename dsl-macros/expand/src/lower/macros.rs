@@ -49,6 +49,7 @@ impl Lower<'_> {
         };
         let (before, host) = (self.rewrites, self.host);
         self.host |= is_host_macro(&name);
+        let written = mac.tokens.to_string();
         match &mut arguments {
             Arguments::List(list) => list.iter_mut().for_each(|argument| self.operand(argument)),
             Arguments::Repeat(value, count) => {
@@ -59,6 +60,7 @@ impl Lower<'_> {
         self.host = host;
         // What needed no lowering stays as it was: a macro may look at its tokens.
         if self.rewrites != before {
+            arguments.tell(&name, &written);
             mac.tokens = quote!(#arguments);
         }
     }
@@ -72,6 +74,24 @@ fn macro_name(mac: &Macro) -> Option<String> {
 enum Arguments {
     List(Punctuated<Expr, Token![,]>),
     Repeat(Box<Expr>, Box<Expr>),
+}
+
+impl Arguments {
+    /// An assertion without a text of its own speaks of what was written, not of what became of it.
+    fn tell(&mut self, name: &str, written: &str) {
+        let Arguments::List(list) = self else { return };
+        if list.len() != 1 {
+            return;
+        }
+        let written = written.trim_end_matches([',', ' ']);
+        let text: &[String] = match name {
+            "device_assert" => &[format!("assertion failed: {written}")],
+            // The text of this one is a format.
+            "static_assert" => &["{}".to_owned(), format!("static assertion failed: {written}")],
+            _ => return,
+        };
+        list.extend(text.iter().map(|text| -> Expr { syn::parse_quote!(#text) }));
+    }
 }
 
 impl Parse for Arguments {

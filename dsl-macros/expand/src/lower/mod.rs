@@ -26,7 +26,7 @@ use crate::analysis::effects::{Change, Effects, How, place_root};
 use crate::analysis::jumps::{Frame, Jump, JumpKind, LoopId, Scan, assigned_names, assigns_always, diverges};
 use crate::analysis::marks::peel;
 use crate::analysis::scopes::{
-    Access, Binding, BindingId, Scopes, is_mut_reference_type, takes_mut_reference, unannotated,
+    Access, Binding, BindingId, Scopes, Source, is_mut_reference_type, takes_mut_reference, unannotated,
 };
 use crate::errors::Errors;
 use crate::generated::{self, Root, flag, value_of};
@@ -145,7 +145,8 @@ impl<'a> Lower<'a> {
             }
             FnArg::Typed(typed) => {
                 let reference = is_mut_reference_type(&typed.ty);
-                self.scopes.bind_pattern(&typed.pat, true, reference);
+                let source = if reference { Source::Reference } else { Source::Value };
+                self.scopes.bind_pattern(&typed.pat, true, source);
             }
         }
     }
@@ -205,7 +206,7 @@ impl<'a> Lower<'a> {
         let binding = self.scopes.find(&name);
         let worth_it = match (how, binding.map(|binding| binding.access)) {
             (How::Whole | How::Part, _) => true,
-            (How::Maybe, access) => matches!(access, Some(Access::Mut | Access::Reference)),
+            (How::Maybe, access) => matches!(access, Some(Access::Mut | Access::Reference | Access::Perhaps)),
             (How::Call, access) => access == Some(Access::Mut),
         };
         if !worth_it {
@@ -413,8 +414,10 @@ impl<'a> Lower<'a> {
 
     fn local(&mut self, local: &mut Local) {
         let mut reference = matches!(&local.pat, Pat::Type(typed) if is_mut_reference_type(&typed.ty));
+        let mut source = Source::Value;
         if let Some(init) = &mut local.init {
             reference |= is_mut_borrow(&init.expr);
+            source = self.scopes.source_of(&init.expr);
             self.borrowed_by(&local.pat, &init.expr);
             match &mut init.diverge {
                 None => self.expr(&mut init.expr, Position::Value),
@@ -424,7 +427,8 @@ impl<'a> Lower<'a> {
                 }
             }
         }
-        self.scopes.bind_pattern(&local.pat, local.init.is_some(), reference);
+        let source = if reference { Source::Reference } else { source };
+        self.scopes.bind_pattern(&local.pat, local.init.is_some(), source);
     }
 
     /// A `ref mut` in `pattern` may change what it is matched against.
@@ -450,6 +454,7 @@ impl<'a> Lower<'a> {
         };
         let (mut value, mut diverge) = (*init.expr, init.diverge);
         self.borrowed_by(&local.pat, &value);
+        let source = self.scopes.source_of(&value);
         self.operand(&mut value);
         if let Pat::Type(typed) = &local.pat {
             let ty = &typed.ty;
@@ -470,7 +475,7 @@ impl<'a> Lower<'a> {
         self.scopes.restore_uninitialised(&unset);
         let pattern = unannotated(&local.pat);
         let statements = self.scoped(|lower| {
-            lower.scopes.bind_pattern(pattern, true, false);
+            lower.scopes.bind_pattern(pattern, true, source);
             lower.statements(rest, position)
         });
         let value = generated::parenthesised(span, quote!(#value));

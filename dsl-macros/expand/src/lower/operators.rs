@@ -40,13 +40,18 @@ impl Lower<'_> {
         }
     }
 
-    /// Inside of `const_expr(..)`: only the texts of `==` and `!=` need help.
+    /// Inside of `const_expr(..)`: only the texts of comparisons need help.
     fn host_comparison(&self, binary: &ExprBinary) -> Option<Expr> {
-        match binary.op {
-            BinOp::Eq(_) => Some(self.comparison("host_eq", binary.op.span(), binary)),
-            BinOp::Ne(_) => Some(self.comparison("host_ne", binary.op.span(), binary)),
-            _ => None,
-        }
+        let name = match binary.op {
+            BinOp::Eq(_) => "host_eq",
+            BinOp::Ne(_) => "host_ne",
+            BinOp::Lt(_) => "host_lt",
+            BinOp::Le(_) => "host_le",
+            BinOp::Gt(_) => "host_gt",
+            BinOp::Ge(_) => "host_ge",
+            _ => return None,
+        };
+        Some(self.comparison(name, binary.op.span(), binary))
     }
 
     fn comparison(&self, name: &str, span: Span, binary: &ExprBinary) -> Expr {

@@ -35,7 +35,7 @@ impl Lower<'_> {
             let Some(place) = self.place(change, access) else {
                 continue;
             };
-            begin.push(self.checked_slot(change, &place, binding.is_some()));
+            begin.push(self.checked_slot(change, &place, access));
             again.push(self.plain_slot(&change.name, &place));
         }
         for jump in &region.effects.jumps {
@@ -53,21 +53,31 @@ impl Lower<'_> {
         let whole = quote_spanned!(span=> &);
         // `mut` at the user's span would show the keyword's help on hover.
         let mutability = Ident::new("mut", Span::call_site());
+        // All but the method's name is at the user's span, so that rustc's errors are.
+        let reborrow = |method: &str| {
+            let method = Ident::new(method, Span::call_site());
+            quote_spanned!(span=> #whole #mutability #ident.#method())
+        };
         match (change.how, access) {
             (How::Call, _) => None,
+            (How::Maybe, Some(Access::Perhaps)) => Some(reborrow("__lw_probe")),
             (_, Some(Access::Mut)) => Some(quote!(#whole #mutability #ident)),
             (How::Whole, None | Some(Access::Hidden)) => Some(quote!(#whole #mutability #ident)),
             // rustc reports the assignment itself.
-            (How::Whole, Some(Access::Plain | Access::Reference)) => None,
+            (How::Whole, Some(Access::Plain | Access::Reference | Access::Perhaps)) => None,
             (How::Maybe, Some(Access::Plain | Access::Hidden) | None) => None,
             // Reborrows a reference, and makes rustc suggest `let mut` for anything else.
-            (How::Part | How::Maybe, _) => Some(quote!(&mut #ident.__lw_ref())),
+            (How::Part | How::Maybe, _) => Some(reborrow("__lw_ref")),
         }
     }
 
-    fn checked_slot(&self, change: &Change, place: &TokenStream, bound: bool) -> TokenStream {
-        let kind = if change.how == How::Maybe { "watch" } else { "slot" };
-        let (slot, name, marker) = (self.root.quiet(kind), plain(&change.name), self.marker(change, bound));
+    fn checked_slot(&self, change: &Change, place: &TokenStream, access: Option<Access>) -> TokenStream {
+        let kind = match (change.how, access) {
+            (How::Maybe, Some(Access::Perhaps)) => "watch_probed",
+            (How::Maybe, _) => "watch",
+            _ => "slot",
+        };
+        let (slot, name, marker) = (self.root.quiet(kind), plain(&change.name), self.marker(change, access.is_some()));
         quote!(#slot(#marker, #name, #place))
     }
 

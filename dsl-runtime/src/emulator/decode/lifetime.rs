@@ -152,7 +152,8 @@ impl Scan {
             };
             for argument in 0..block.argument_count() {
                 let Ok(value) = block.argument(argument) else { continue };
-                let result = shared.and_then(|skip| argument.checked_sub(skip)).and_then(|i| op.result(i).ok());
+                let result = shared.and_then(|skip| argument.checked_sub(skip)).filter(|&i| i < op.result_count());
+                let result = result.and_then(|i| op.result(i).ok());
                 match result {
                     Some(result) => self.alias(value_key(value), value_key(result)),
                     None => self.define(value_key(value), start),
@@ -215,6 +216,13 @@ pub(crate) fn is_renaming(op: &OperationRef<'_, '_>, name: &str) -> bool {
     );
     // Asking for an operand that is not there is slow: the error holds the operation's text.
     if !candidate || op.operand_count() != 1 || op.result_count() != 1 {
+        return false;
+    }
+    // Asked first: a missing operand is an error that prints the operation and all of its function.
+    if !matches!(
+        name,
+        "arith.bitcast" | "vector.bitcast" | "arith.index_cast" | "arith.index_castui" | "vector.extract"
+    ) {
         return false;
     }
     let ty = |value: Option<Value<'_, '_>>| value.and_then(|v| ValueType::parse(&v.r#type().to_string()));

@@ -78,8 +78,14 @@ fn every_width_loads_and_stores_contiguous_scattered_and_masked() {
                         format!("\"lw.store\"(%v, %dp) {{align = {align} : i64}} : ({ty}, !llvm.ptr<1>) -> ()\n")
                     }
                 );
-                let kernel =
-                    Kernel { target, block: [64, 1, 1], shared: 64 * size as u32, args: "a:in d:out", body: &body, ..Kernel::default() };
+                let kernel = Kernel {
+                    target,
+                    block: [64, 1, 1],
+                    shared: 64 * size as u32,
+                    args: "a:in d:out",
+                    body: &body,
+                    ..Kernel::default()
+                };
                 let bytes: Vec<u8> = (0..64 * size).map(|i| (i * 89 + i / 256 * 3) as u8).collect();
                 let result = kernel.run([1, 1, 1], &[Arg::Bytes(bytes.clone()), Arg::Uninit(64 * size)]).pop().unwrap();
                 for thread in 0..64 {

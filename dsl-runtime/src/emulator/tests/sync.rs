@@ -19,8 +19,14 @@ fn reversal(barrier: &str) -> String {
 #[test]
 fn barriers_order_warps_under_every_seed() {
     for target in ["sm_80", "gfx942"] {
-        let kernel =
-            Kernel { target, block: [256, 1, 1], shared: 1024, args: "d:out", body: &reversal("gpu.barrier\n"), ..Kernel::default() };
+        let kernel = Kernel {
+            target,
+            block: [256, 1, 1],
+            shared: 1024,
+            args: "d:out",
+            body: &reversal("gpu.barrier\n"),
+            ..Kernel::default()
+        };
         let program = kernel.decode();
         for seed in 0..30 {
             let (buffers, _) = launch(&program, [3, 1, 1], &[Arg::Uninit(3072)], seed);

@@ -1,0 +1,107 @@
+//! What kernels cost on the host: a launch on the emulator, one operation of a warp, and the compiler.
+//!
+//! `cargo bench --bench emulator`. Launches check bounds and unwritten memory, as always, and are decoded
+//! beforehand; `decode` is measured by itself.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use lacewing::core::lower::{Emit, EmitOptions, emit};
+use lacewing::core::{ScalarType, rt};
+use lacewing::kernels::fmha::{Forward, Geometry, mfma, mma};
+use lacewing::prelude::*;
+use lacewing::runtime::emulator::Program;
+use lacewing::runtime::host::Random;
+
+fn main() {
+    divan::main();
+}
+
+/// The host's type of a kernel's elements.
+type Half = <F16 as Scalar>::Host;
+
+/// Attention of the given sizes: head dimension 64, one sequence, f16, not causal.
+fn forward(bencher: Bencher, target: Target, heads: usize, length: usize) {
+    let device = Device::emulator(target).unwrap().with_threads(2);
+    let shape = [1, heads, length, 64];
+    let mut random = Random::new(1);
+    let mut tensor = || device.tensor_from::<Half, 4>(&random.tensor(ScalarType::F16, &shape, 1.0).unwrap()).unwrap();
+    let (q, k, v) = (tensor(), tensor(), tensor());
+    let kv_len = device.tensor_from_slice(&[length as i32], [1]).unwrap();
+    let mut o = device.tensor_uninit(shape).unwrap();
+    let mut lse = device.tensor_uninit([1, heads, length]).unwrap();
+    let problem = Forward { q: &q, k: &k, v: &v, kv_len: &kv_len, causal: false, scale: 0.125 };
+    // The first launch decodes the kernel.
+    let ops = problem.fmha_fwd::<F16>(&mut o, &mut lse).unwrap().warp_ops;
+    let bencher = bencher.counter(ItemsCount::new(ops));
+    bencher.bench_local(|| problem.fmha_fwd::<F16>(&mut o, &mut lse).unwrap());
+}
+
+#[divan::bench(args = [(2, 256), (9, 106)])]
+fn fmha_fwd_sm_80(bencher: Bencher, (heads, length): (usize, usize)) {
+    forward(bencher, Target::SM_80, heads, length);
+}
+
+#[divan::bench(args = [(2, 256), (9, 106)])]
+fn fmha_fwd_gfx942(bencher: Bencher, (heads, length): (usize, usize)) {
+    forward(bencher, Target::GFX942, heads, length);
+}
+
+/// A long line of additions and products in one warp: items are operations.
+#[kernel(block = [32, 1, 1])]
+fn straight_line(count: I32, x: TensorMut<F32, 1>) {
+    let place = x.at(lane_id());
+    let mut value = place.load();
+    let step = value + 1.0;
+    for _round in range(count) {
+        for _copy in range_constexpr(100) {
+            value = value * step + step;
+        }
+    }
+    place.store(value);
+}
+
+#[divan::bench]
+fn elementwise_warp_operations(bencher: Bencher) {
+    let device = Device::emulator(Target::SM_80).unwrap().with_threads(1);
+    let mut x = device.tensor_zeros::<f32, 1>([32]).unwrap();
+    let kernel = straight_line::new();
+    let ops = kernel.grid([1, 1, 1]).launch(&device, (500, &mut x)).unwrap().warp_ops;
+    let bencher = bencher.counter(ItemsCount::new(ops));
+    bencher.bench_local(|| kernel.grid([1, 1, 1]).launch(&device, (500, &mut x)).unwrap());
+}
+
+fn fmha_fwd(head_dim: usize) -> mma::fmha_fwd_mma<F16> {
+    mma::fmha_fwd_mma::new(Geometry::new(head_dim, true, true).unwrap())
+}
+
+const HEAD_DIMS: [usize; 2] = [64, 256];
+
+#[divan::bench(args = HEAD_DIMS)]
+fn trace(bencher: Bencher, head_dim: usize) {
+    bencher.bench_local(|| fmha_fwd(head_dim).traced(Target::SM_80).unwrap());
+}
+
+fn decoded<K: rt::Kernel>(bencher: Bencher, kernel: &K, target: Target) {
+    let traced = kernel.traced(target).unwrap();
+    bencher.bench_local(|| Program::decode(&traced).unwrap());
+}
+
+#[divan::bench(args = HEAD_DIMS)]
+fn decode_sm_80(bencher: Bencher, head_dim: usize) {
+    decoded(bencher, &fmha_fwd(head_dim), Target::SM_80);
+}
+
+#[divan::bench(args = HEAD_DIMS)]
+fn decode_gfx942(bencher: Bencher, head_dim: usize) {
+    let geometry = Geometry::new(head_dim, true, true).unwrap();
+    decoded(bencher, &mfma::fmha_fwd_mfma::<F16>::new(geometry), Target::GFX942);
+}
+
+/// From the trace to PTX in process, `llc`'s work included.
+#[divan::bench(args = HEAD_DIMS)]
+fn trace_to_ptx(bencher: Bencher, head_dim: usize) {
+    let traced = fmha_fwd(head_dim).traced(Target::SM_80).unwrap();
+    bencher.bench_local(|| emit(&traced, Emit::Ptx, &EmitOptions::default()).unwrap());
+}

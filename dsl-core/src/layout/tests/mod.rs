@@ -1,0 +1,7 @@
+//! Each operation against a model that knows nothing of the algebra, and the examples of CuTe's documentation.
+
+mod divisions;
+mod functions;
+mod model;
+mod swizzles;
+mod tables;

@@ -1,0 +1,459 @@
+//! The CUDA driver: every call that the safe part of `cudarc` does not have, and nothing else.
+//!
+//! What makes the calls sound: a [`Context`] keeps the driver's context alive, and everything made in it holds the
+//! context; handles are destroyed by `Drop` alone; memory is freed in the order of its stream.
+
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys;
+use cudarc::driver::{CudaContext, CudaGraph, CudaStream, DriverError, result};
+use lacewing_core::Target;
+
+use crate::error::Error;
+
+/// The driver that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Driver {
+    version: i32,
+}
+
+/// A GPU that the driver lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// Its number: `cuda:N`.
+    pub ordinal: usize,
+    /// Its name, as `NVIDIA H200`.
+    pub name: String,
+    /// Compute capability, major and minor.
+    pub capability: (i32, i32),
+    /// Its memory in bytes.
+    pub memory_bytes: usize,
+}
+
+/// The oldest version of CUDA whose drivers have all that is called here and load the PTX that we emit
+/// (PTX ISA, "Release notes": PTX 8.3 came with CUDA 12.3).
+const OLDEST: i32 = 12_030;
+
+/// `cuEventElapsedTime_v2` came with CUDA 12.8.
+const TIMES_EVENTS: i32 = 12_080;
+
+/// The machine's CUDA driver, loaded and initialised once.
+///
+/// # Errors
+/// [`Error::Device`], which names what is missing: the library, a GPU, or a newer driver.
+pub fn driver() -> Result<Driver, Error> {
+    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+    DRIVER.get_or_init(load).clone().map_err(Error::Device)
+}
+
+/// What to do where there is no GPU.
+pub(super) const USE_EMULATOR: &str = "use the emulator instead: `--device emulator`, `Device::emulator(..)`";
+
+fn load() -> Result<Driver, String> {
+    // SAFETY: loading the driver's library runs its constructors, as any program that links it does.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(format!(
+            "there is no CUDA driver on this machine: no libcuda.so.1 is found\n  on a machine with an NVIDIA GPU \
+             install its driver, or add the library's folder to LD_LIBRARY_PATH; {USE_EMULATOR}"
+        ));
+    }
+    result::init().map_err(|DriverError(code)| match code {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => {
+            format!("there is a CUDA driver, but no NVIDIA GPU that it can use; {USE_EMULATOR}")
+        }
+        sys::CUresult::CUDA_ERROR_STUB_LIBRARY => {
+            format!("the libcuda.so.1 that is found is a stub for linking, not a driver; {USE_EMULATOR}")
+        }
+        code => format!("the CUDA driver does not start: {}; {USE_EMULATOR}", words(DriverError(code))),
+    })?;
+    let mut version = 0;
+    // SAFETY: the pointer is to a local of the right type.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(words)?;
+    let driver = Driver { version };
+    if version < OLDEST {
+        return Err(format!(
+            "the driver is one for CUDA {driver}, and kernels need one for {} or later; update it, or {USE_EMULATOR}",
+            Driver { version: OLDEST }
+        ));
+    }
+    Ok(driver)
+}
+
+impl Driver {
+    /// The newest version of CUDA that it supports, as 13000 for 13.0.
+    pub fn version(self) -> i32 {
+        self.version
+    }
+
+    /// Whether time between two events can be asked for.
+    pub(super) fn times_events(self) -> bool {
+        self.version >= TIMES_EVENTS
+    }
+
+    /// Every GPU.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn gpus(self) -> Result<Vec<GpuInfo>, Error> {
+        let listed = || -> Result<Vec<GpuInfo>, DriverError> {
+            let count = result::device::get_count()?;
+            (0..count).map(|ordinal| gpu_info(ordinal, result::device::get(ordinal)?)).collect()
+        };
+        listed().map_err(|error| Error::Device(format!("the GPUs cannot be listed: {}", words(error))))
+    }
+}
+
+fn gpu_info(ordinal: i32, device: sys::CUdevice) -> Result<GpuInfo, DriverError> {
+    use sys::CUdevice_attribute_enum as Attribute;
+    // SAFETY: the handle came from the driver.
+    let attribute = |which| unsafe { result::device::get_attribute(device, which) };
+    Ok(GpuInfo {
+        ordinal: usize::try_from(ordinal).unwrap_or_default(),
+        name: result::device::get_name(device)?,
+        capability: (
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        // SAFETY: as above.
+        memory_bytes: unsafe { result::device::total_mem(device) }?,
+    })
+}
+
+impl GpuInfo {
+    /// The target that kernels are compiled for, if the GPU can run any of ours.
+    pub fn target(&self) -> Option<Target> {
+        match self.capability {
+            (9, 0) => Some(Target::SM_90A),
+            (10, 0) => Some(Target::SM_100A),
+            // PTX for sm_80 without architecture-specific instructions runs on all that follow.
+            (major, _) if major >= 8 => Some(Target::SM_80),
+            _ => None,
+        }
+    }
+
+    /// Whether code for this target can run on it.
+    pub fn runs(&self, target: Target) -> bool {
+        target.is_nvidia() && self.target().is_some_and(|own| own == target || target == Target::SM_80)
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.version / 1000, self.version % 1000 / 10)
+    }
+}
+
+/// The context that all of a process shares on a GPU.
+pub(super) fn open(ordinal: usize) -> Result<Arc<CudaContext>, DriverError> {
+    let context = CudaContext::new(ordinal)?;
+    // With tracking, the first new stream waits for the whole GPU, which ends every capture that is under way in
+    // another thread.
+    // SAFETY: what is tracked are `CudaSlice`s; none is made in this context, which no other library gets from us.
+    unsafe { context.disable_event_tracking() };
+    Ok(context)
+}
+
+/// The driver's own words for an error.
+pub(super) fn words(error: DriverError) -> String {
+    let text = error.error_string().map(|text| text.to_string_lossy().into_owned());
+    text.unwrap_or_else(|_| format!("{:?}", error.0))
+}
+
+/// One allocation of device memory. It is freed in the order of its home stream.
+#[derive(Debug)]
+pub(super) struct Allocation {
+    pointer: sys::CUdeviceptr,
+    bytes: usize,
+    home: Arc<CudaStream>,
+}
+
+impl Allocation {
+    /// Memory with any content.
+    pub(super) fn new(home: &Arc<CudaStream>, bytes: usize) -> Result<Self, DriverError> {
+        let context = home.context();
+        context.bind_to_thread()?;
+        // The driver refuses empty allocations.
+        let room = bytes.max(1);
+        // SAFETY: the stream is alive. The content is never taken for anything but bytes.
+        let pointer = unsafe {
+            if context.has_async_alloc() {
+                result::malloc_async(home.cu_stream(), room)?
+            } else {
+                result::malloc_sync(room)?
+            }
+        };
+        Ok(Self { pointer, bytes, home: Arc::clone(home) })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn home(&self) -> &Arc<CudaStream> {
+        &self.home
+    }
+
+    /// The address of a byte; inside the allocation or just behind it.
+    fn address(&self, offset: usize) -> sys::CUdeviceptr {
+        self.pointer + offset.min(self.bytes) as u64
+    }
+
+    /// The part of `len` bytes from `offset` on that lies inside.
+    fn inside(&self, offset: usize, len: usize) -> usize {
+        len.min(self.bytes.saturating_sub(offset))
+    }
+
+    /// Sets every byte, in the order of the stream.
+    pub(super) fn fill(&self, stream: &CudaStream, byte: u8) -> Result<(), DriverError> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        stream.context().bind_to_thread()?;
+        // SAFETY: the range is the allocation.
+        unsafe { result::memset_d8_async(self.pointer, byte, self.bytes, stream.cu_stream()) }
+    }
+
+    /// Copies bytes in, in the order of the stream, and waits until they are there. Bytes past the end are ignored.
+    pub(super) fn write(&self, stream: &CudaStream, offset: usize, content: &[u8]) -> Result<(), DriverError> {
+        let Some(content) = content.get(..self.inside(offset, content.len())).filter(|bytes| !bytes.is_empty()) else {
+            return Ok(());
+        };
+        stream.context().bind_to_thread()?;
+        // SAFETY: the range is inside the allocation; the source lives until the stream is through.
+        unsafe { result::memcpy_htod_async(self.address(offset), content, stream.cu_stream()) }?;
+        stream.synchronize()
+    }
+
+    /// Copies bytes out, in the order of the stream, and waits for them. Bytes past the end stay as they are.
+    pub(super) fn read(&self, stream: &CudaStream, offset: usize, into: &mut [u8]) -> Result<(), DriverError> {
+        let len = self.inside(offset, into.len());
+        let Some(into) = into.get_mut(..len).filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
+        stream.context().bind_to_thread()?;
+        // SAFETY: the range is inside the allocation; the destination lives until the stream is through.
+        unsafe { result::memcpy_dtoh_async(into, self.address(offset), stream.cu_stream()) }?;
+        stream.synchronize()
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let context = self.home.context();
+        let freed = context.bind_to_thread().and_then(|()| {
+            if context.has_async_alloc() {
+                // SAFETY: allocated by us, freed once; the stream orders it behind all earlier uses.
+                unsafe { result::free_async(self.pointer, self.home.cu_stream()) }
+            } else {
+                self.home.synchronize()?;
+                // SAFETY: as above; the stream is through.
+                unsafe { result::free_sync(self.pointer) }
+            }
+        });
+        // Reported by the next call that can report.
+        context.record_err(freed);
+    }
+}
+
+/// A loaded module; unloaded with its last function.
+#[derive(Debug)]
+struct Module {
+    handle: sys::CUmodule,
+    context: Arc<CudaContext>,
+}
+
+// SAFETY: the driver's handles may be used from any thread (CUDA Driver API, "Stream synchronization behavior" and
+// "API synchronization behavior": calls are thread-safe unless said otherwise), each call after `bind_to_thread`.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded by us, unloaded once.
+        let unloaded = self.context.bind_to_thread().and_then(|()| unsafe { result::module::unload(self.handle) });
+        self.context.record_err(unloaded);
+    }
+}
+
+/// A kernel function of a loaded module.
+#[derive(Debug)]
+pub(super) struct Function {
+    handle: sys::CUfunction,
+    module: Module,
+}
+
+// SAFETY: as for `Module`.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// Why a module was not loaded: the driver's error and what its compiler wrote.
+#[derive(Debug)]
+pub(super) struct LoadError {
+    pub(super) error: DriverError,
+    pub(super) log: String,
+}
+
+impl From<DriverError> for LoadError {
+    fn from(error: DriverError) -> Self {
+        Self { error, log: String::new() }
+    }
+}
+
+/// Room for what the driver's compiler has to say.
+const LOG_BYTES: usize = 16 * 1024;
+
+impl Function {
+    /// Loads PTX text or a cubin and takes the function of this name from it.
+    pub(super) fn load(context: &Arc<CudaContext>, image: &[u8], name: &str) -> Result<Self, LoadError> {
+        let invalid = || LoadError::from(DriverError(sys::CUresult::CUDA_ERROR_INVALID_IMAGE));
+        context.bind_to_thread()?;
+        // PTX ends with a zero byte; a cubin says itself how long it is, and one more byte does not matter.
+        let mut image = image.to_vec();
+        image.push(0);
+        let mut log = vec![0u8; LOG_BYTES];
+        let mut options =
+            [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(LOG_BYTES)];
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the image is complete (a header of an ELF file, or text ended by zero); the options' values are a
+        // buffer and its size, and both arrays have the length that is given.
+        let loaded = unsafe {
+            let count = options.len() as u32;
+            sys::cuModuleLoadDataEx(
+                &mut handle,
+                image.as_ptr().cast(),
+                count,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        loaded.result().map_err(|error| {
+            let written = log.split(|byte| *byte == 0).next().unwrap_or_default();
+            LoadError { error, log: String::from_utf8_lossy(written).trim().to_owned() }
+        })?;
+        let module = Module { handle, context: Arc::clone(context) };
+        let name = CString::new(name).map_err(|_| invalid())?;
+        // SAFETY: the module is loaded.
+        let handle = unsafe { result::module::get_function(module.handle, name) }?;
+        Ok(Self { handle, module })
+    }
+
+    /// Lets launches ask for this much dynamic shared memory.
+    pub(super) fn allow_dynamic_shared(&self, bytes: u32) -> Result<(), DriverError> {
+        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as LIMIT;
+        self.module.context.bind_to_thread()?;
+        let bytes = i32::try_from(bytes).map_err(|_| DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        // SAFETY: the function is alive with its module.
+        unsafe { result::function::set_function_attribute(self.handle, LIMIT, bytes) }
+    }
+
+    /// Puts a launch on a stream. `values` are those of the function's parameters.
+    ///
+    /// Host memory is safe from any kernel. Device memory is safe as far as the kernel keeps to its arguments, which
+    /// the emulator checks; the driver reports the rest.
+    pub(super) fn launch<'a>(
+        &self,
+        stream: &CudaStream,
+        shape: &Shape,
+        values: impl IntoIterator<Item = Value<'a>>,
+    ) -> Result<(), DriverError> {
+        self.module.context.bind_to_thread()?;
+        let mut slots = [0u64; MAX_PARAMETERS];
+        let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_PARAMETERS];
+        let mut places = slots.iter_mut().zip(&mut pointers);
+        for value in values {
+            let Some((slot, pointer)) = places.next() else {
+                return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
+            };
+            // Little-endian: a shorter parameter reads the first bytes of its slot.
+            *slot = match value {
+                Value::Pointer(memory, offset) => memory.address(offset),
+                Value::Bits(bits) => bits,
+            };
+            *pointer = std::ptr::from_mut(slot).cast();
+        }
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: shape.dynamic_shared_bytes,
+            hStream: stream.cu_stream(),
+            attrs: std::ptr::null_mut(),
+            numAttrs: 0,
+        };
+        // SAFETY: function and stream are alive; the caller gives one value for each parameter, each in eight bytes,
+        // which no parameter exceeds; the driver copies them before it returns.
+        unsafe { sys::cuLaunchKernelEx(&config, self.handle, pointers.as_mut_ptr(), std::ptr::null_mut()) }.result()
+    }
+}
+
+/// Puts a graph on a stream, which need not be the one that it was captured on.
+pub(super) fn launch_graph(graph: &CudaGraph, stream: &CudaStream) -> Result<(), DriverError> {
+    stream.context().bind_to_thread()?;
+    // SAFETY: graph and stream are alive; a graph is not `Sync`, so no other thread uses it now.
+    unsafe { result::graph::launch(graph.cu_graph_exec(), stream.cu_stream()) }
+}
+
+/// Parameters that a function may have, flattened. Sixteen tensors of rank 5 have 176; a kernel's parameters have
+/// room for 4 KiB in any case (CUDA C++ Programming Guide, "Function parameters").
+pub(super) const MAX_PARAMETERS: usize = 256;
+
+/// Grid, block and dynamic shared memory of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) dynamic_shared_bytes: u32,
+}
+
+/// The value of one parameter of a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'a> {
+    /// The address of a byte of an allocation.
+    Pointer(&'a Allocation, usize),
+    /// A number's bits, zero-extended.
+    Bits(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(capability: (i32, i32)) -> GpuInfo {
+        GpuInfo { ordinal: 0, name: String::new(), capability, memory_bytes: 0 }
+    }
+
+    #[test]
+    fn the_target_follows_from_the_compute_capability() {
+        let target = |major, minor| gpu((major, minor)).target();
+        assert_eq!(target(9, 0), Some(Target::SM_90A));
+        assert_eq!(target(10, 0), Some(Target::SM_100A));
+        assert_eq!([target(8, 0), target(8, 9), target(12, 0), target(10, 3)], [Some(Target::SM_80); 4]);
+        assert_eq!(target(7, 5), None);
+        assert!(gpu((9, 0)).runs(Target::SM_80) && !gpu((9, 0)).runs(Target::SM_100A));
+        assert!(
+            !gpu((8, 0)).runs(Target::SM_90A) && !gpu((9, 0)).runs(Target::GFX942) && !gpu((7, 5)).runs(Target::SM_80)
+        );
+    }
+
+    #[test]
+    fn versions_read_as_people_write_them() {
+        assert_eq!(Driver { version: 12_080 }.to_string(), "12.8");
+        assert!(Driver { version: 12_080 }.times_events() && !Driver { version: 12_030 }.times_events());
+    }
+
+    /// On a machine without a driver; elsewhere there is nothing to refuse.
+    #[test]
+    fn no_driver_is_an_error_that_offers_the_emulator() {
+        if let Err(error) = driver() {
+            let text = error.to_string();
+            assert!(text.contains("--device emulator"), "{text}");
+        }
+    }
+}

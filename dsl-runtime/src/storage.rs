@@ -1,0 +1,43 @@
+//! The bytes behind tensors, on whatever device they lie.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::cuda::Memory;
+use crate::emulator::Buffer;
+
+/// An allocation of one device. Clones share the bytes.
+#[derive(Clone, Debug)]
+pub(crate) enum Storage {
+    /// Memory of the emulator, which knows of each byte whether it was written.
+    Emulated(Buffer),
+    /// Memory of a GPU.
+    Cuda(Arc<Memory>),
+}
+
+impl Storage {
+    /// Size in bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Storage::Emulated(buffer) => buffer.len(),
+            Storage::Cuda(memory) => memory.len(),
+        }
+    }
+
+    /// Whether two handles share their bytes.
+    pub(crate) fn same(&self, other: &Storage) -> bool {
+        match (self, other) {
+            (Storage::Emulated(a), Storage::Emulated(b)) => a.same(b),
+            (Storage::Cuda(a), Storage::Cuda(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// The ranges of bytes that are known never to have been written. A GPU does not know.
+    pub(crate) fn unwritten(&self) -> Vec<Range<usize>> {
+        match self {
+            Storage::Emulated(buffer) => buffer.unwritten(),
+            Storage::Cuda(_) => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Rust that has no meaning on a device.
+
+use lacewing::prelude::*;
+
+#[device]
+fn question_mark(x: Option<F32>) -> Option<F32> {
+    let x = x?;
+    Some(x)
+}
+
+#[device]
+fn return_from_closure(x: F32) -> F32 {
+    let clip = |v: F32| {
+        if v > 1.0 {
+            return F32::from(1.0);
+        }
+        v
+    };
+    clip(x)
+}
+
+#[device]
+fn chain(x: Option<F32>, n: I32) {
+    if let Some(x) = x && n > 3 {
+        let _ = x;
+    }
+}
+
+#[device]
+async fn future() {}
+
+fn main() {}
