@@ -87,9 +87,10 @@ impl Comparison {
         self
     }
 
-    /// Whether every element is within the tolerance. A NaN on either side never is.
+    /// Whether every element is within the tolerance. A NaN on either side never is, and a tolerance that is
+    /// not finite allows nothing.
     pub fn holds(&self) -> bool {
-        self.error <= self.tolerance
+        self.tolerance.is_finite() && self.error <= self.tolerance
     }
 }
 
@@ -102,10 +103,16 @@ mod tests {
     }
 
     #[test]
+    fn an_infinite_tolerance_passes_nothing() {
+        assert!(!compare(&[f64::INFINITY], &[1.0], Unit::Absolute, f64::INFINITY).holds());
+        assert!(!compare(&[1.0], &[1.0], Unit::Absolute, f64::INFINITY).holds());
+    }
+
+    #[test]
     fn nan_never_passes() {
         for (got, wanted) in [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::NAN, f64::NAN)] {
             for unit in [Unit::Absolute, Unit::Relative] {
-                assert!(!compare(&[1.0, got], &[1.0, wanted], unit, f64::INFINITY).holds());
+                assert!(!compare(&[1.0, got], &[1.0, wanted], unit, f64::MAX).holds());
             }
         }
         assert!(!compare(&[1.0], &[1.0], Unit::Absolute, f64::NAN).holds());

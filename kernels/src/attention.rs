@@ -114,6 +114,17 @@ fn rounded(tensor: &HostTensor, scalar: ScalarType) -> Result<Vec<f32>, Error> {
     Ok(tensor.to_float(scalar)?.to_f64()?.into_iter().map(|x| x as f32).collect())
 }
 
+/// Refuses numbers that the kernel's type has only infinities for: nothing could be compared with them.
+fn refuse_overflow(name: &str, tensor: &HostTensor, scalar: ScalarType) -> Result<(), Error> {
+    let (exact, rounded) = (tensor.to_f64()?, rounded(tensor, scalar)?);
+    match exact.iter().zip(rounded).find(|(exact, rounded)| exact.is_finite() && !rounded.is_finite()) {
+        Some((exact, _)) => Err(Error::Input(format!(
+            "`{name}` holds {exact:e}, which is too large for {scalar}, the kernel's element type"
+        ))),
+        None => Ok(()),
+    }
+}
+
 impl AttentionInputs {
     /// Inputs from named tensors that [`Runner::prepare`] has checked.
     fn new(settings: &Settings, inputs: &Tensors) -> Result<Self, Error> {
@@ -164,6 +175,17 @@ impl Runner for AttentionRunner {
     fn prepare(&self, settings: &mut Settings, inputs: &mut Tensors, notices: &mut Vec<String>) -> Result<(), Error> {
         check_tensors(&INPUTS, inputs)?;
         let shape = shape_of(inputs)?;
+        for (name, extent) in [
+            ("B", shape.batch),
+            ("Hq", shape.heads_q),
+            ("Hkv", shape.heads_kv),
+            ("Sq", shape.seqlen_q),
+            ("Sk", shape.seqlen_kv),
+        ] {
+            if i32::try_from(extent).is_err() {
+                return Err(Error::Input(format!("{name} is {extent}, and extents must be below 2^31")));
+            }
+        }
         let q = tensor(inputs, "q")?.scalar();
         for name in ["k", "v"] {
             let scalar = tensor(inputs, name)?.scalar();
@@ -189,6 +211,10 @@ impl Runner for AttentionRunner {
             if q == ScalarType::F32 {
                 let dtype = settings.choice("dtype")?;
                 if dtype != "f32" {
+                    let scalar = kernel_type(settings, inputs)?;
+                    for name in ["q", "k", "v"] {
+                        refuse_overflow(name, tensor(inputs, name)?, scalar)?;
+                    }
                     notices.push(format!("q, k and v are f32 and were rounded to {dtype}, the kernel's element type"));
                 }
             } else {
@@ -283,5 +309,39 @@ impl Problem {
             causal: self.causal,
             scale: self.scale,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(v: f32, batch: usize) -> Result<(), Error> {
+        let mut inputs = Tensors::new();
+        for name in ["q", "k", "v"] {
+            let shape = [batch, usize::from(batch == 1), 1, 8];
+            let numbers = vec![if name == "v" { v } else { 1.0 }; shape.iter().product()];
+            inputs.insert(name.to_owned(), HostTensor::new(&numbers, &shape)?);
+        }
+        let mut settings = Settings::defaults(crate::fmha::FMHA_FWD.parameters);
+        AttentionRunner { forward: |_, _, _| Err(Error::Setting("not run".to_owned())) }.prepare(
+            &mut settings,
+            &mut inputs,
+            &mut Vec::new(),
+        )
+    }
+
+    #[test]
+    fn numbers_that_become_infinite_are_refused() {
+        prepared(65504.0, 1).unwrap();
+        prepared(f32::INFINITY, 1).unwrap();
+        let error = prepared(1e5, 1).unwrap_err().to_string();
+        assert!(error.contains("`v` holds 1e5, which is too large for f16"), "{error}");
+    }
+
+    #[test]
+    fn extents_beyond_32_bits_are_refused() {
+        let error = prepared(1.0, 1 << 40).unwrap_err().to_string();
+        assert!(error.contains("B is 1099511627776"), "{error}");
     }
 }

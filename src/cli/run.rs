@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Set a compile-time parameter
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Compare the outputs with those in the file, or else with the reference on the host
+    /// Compare the outputs with the reference on the host; attention: with `o` and `lse` of the file, if there
     #[arg(long)]
     check: bool,
     /// Write the outputs to a safetensors file
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// Seed for the order in which the emulator runs warps
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The emulator's checks: all, none, or names with commas (init, nan, inf, races, copies)
+    /// The emulator's checks: all, none, or names with commas (bounds, init, nan, inf, races, copies, performance)
     #[arg(long, value_name = "NAMES", default_value = "all")]
     checks: String,
     /// Write JSON about the run
@@ -137,7 +137,14 @@ fn read_inputs(runner: &dyn Runner, settings: &Settings, arguments: &Arguments) 
 fn extra_tensors(runner: &dyn Runner, inputs: &Tensors) -> Vec<String> {
     let known = |name: &&str| runner.inputs().iter().any(|spec| spec.name == *name);
     let extra: Vec<&str> = inputs.keys().map(String::as_str).filter(|name| !known(name)).collect();
-    if extra.is_empty() { Vec::new() } else { vec![format!("not read from the file: {}", extra.join(", "))] }
+    if extra.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!(
+            "not read from the file: {}",
+            extra.iter().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
+        )]
+    }
 }
 
 fn tell(

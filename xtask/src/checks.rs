@@ -354,7 +354,9 @@ mod tests {
     #[test]
     fn a_long_file_is_reported_with_its_length() {
         let (long, short) = ("x\n".repeat(801), "x\n".repeat(800));
-        let tree = Tree::of(&[("a.rs", &long), ("b.rs", &short), ("c.md", &long)]);
+        let mut files = vec![("a.rs", long.as_str()), ("b.rs", &short), ("c.md", &long)];
+        files.extend(LONG_FILES.iter().map(|&(name, _)| (name, long.as_str())));
+        let tree = Tree::of(&files);
         let expected = ["a.rs: 801 lines; split it (the limit is 800)"];
         assert_eq!(shown(long_files(&tree)), expected);
     }

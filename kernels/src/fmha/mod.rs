@@ -9,6 +9,9 @@
 //! head `h` reads key head `h / (Hq / Hkv)`), the number of valid keys of each sequence, and a scale. Causal is
 //! aligned bottom-right: query `i` sees key `j` when `j <= i + Sk - Sq`. LSE is the natural logarithm of the
 //! sum of exponentials; a row that sees no key has O = 0 and LSE = -inf.
+//!
+//! Keys and values beyond the valid ones may hold anything. Values that the causal mask alone hides must be
+//! numbers: their weight is 0, and 0 times NaN or infinity is NaN in the tile that holds the diagonal.
 
 pub mod mfma;
 pub mod mma;
@@ -237,13 +240,19 @@ struct OnDevice<H: Element> {
 impl<H: Element> OnDevice<H> {
     fn new(device: &Device, inputs: &AttentionInputs) -> Result<Self, Error> {
         let shape = inputs.shape;
-        let all = vec![shape.seqlen_kv as i32; shape.batch];
-        let lengths = inputs.kv_len.as_ref().unwrap_or(&all);
+        let kv_len = match &inputs.kv_len {
+            Some(lengths) => device.tensor_from_slice(lengths, [shape.batch])?,
+            None => {
+                let all = i32::try_from(shape.seqlen_kv)
+                    .map_err(|_| Error::Shape(format!("{} keys are more than a kernel can count", shape.seqlen_kv)))?;
+                device.tensor_from_slice(&[all], [1])?.broadcast([shape.batch])?
+            }
+        };
         Ok(OnDevice {
             q: device.tensor_from(&inputs.q)?,
             k: device.tensor_from(&inputs.k)?,
             v: device.tensor_from(&inputs.v)?,
-            kv_len: device.tensor_from_slice(lengths, [shape.batch])?,
+            kv_len,
             shape,
         })
     }
