@@ -1,7 +1,8 @@
 //! `arith` ops whose standard conversion does not mean what the kernel language means, and
 //! everything about 8-bit floats.
 
-use melior::ir::operation::OperationLike;
+use melior::ir::attribute::IntegerAttribute;
+use melior::ir::operation::{OperationLike, OperationResult};
 
 use super::build::{Builder, Elem, F16, F32, I8, I16, I32, Op, Ty, Val, name_of, operand, refuse, result, type_of};
 use super::fp8::{self, Fp8};
@@ -14,6 +15,9 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, name: &str) -> Result<Optio
     match name {
         "arith.fptosi" => saturating(b, op, "llvm.fptosi.sat").map(Some),
         "arith.fptoui" => saturating(b, op, "llvm.fptoui.sat").map(Some),
+        "arith.divsi" | "arith.remsi" if !is_known_positive(operand(op, 1)?) => {
+            signed_division(b, op, name).map(Some)
+        }
         "arith.remf" => remainder(b, op).map(Some),
         // The standard conversion for NVIDIA calls libdevice for the second pair.
         "arith.maximumf" => extremum(b, op, "llvm.maximum").map(Some),
@@ -39,6 +43,31 @@ fn refuse_fp8(op: Op<'_>, name: &str) -> Result<(), Error> {
         return Err(refuse(op, format!("`{name}` does not give 8-bit floats"), "compute in F32, then cast"));
     }
     Ok(())
+}
+
+/// Whether a value is a constant above zero, such as the extent of a tile.
+fn is_known_positive(value: Val<'_>) -> bool {
+    let Ok(result) = OperationResult::try_from(value) else { return false };
+    let owner = result.owner();
+    name_of(owner) == "arith.constant"
+        && owner
+            .attribute("value")
+            .ok()
+            .and_then(|value| IntegerAttribute::try_from(value).ok())
+            .is_some_and(|value| value.value() > 0)
+}
+
+/// Rust's wrapping `/` and `%`: MIN / -1 is MIN and MIN % -1 is 0, where LLVM's `sdiv` and `srem` are undefined.
+fn signed_division<'m>(b: &Builder<'m>, op: Op<'m>, name: &str) -> Result<Val<'m>, Error> {
+    let (x, y) = (operand(op, 0)?, operand(op, 1)?);
+    let ty = type_of(x)?;
+    /// arith's CmpIPredicate `eq`.
+    const EQUAL: i64 = 0;
+    let is_minus_one = b.compare(EQUAL, y, b.constant(ty, -1)?)?;
+    let zero = b.constant(ty, 0)?;
+    let divided = b.binary(name, x, b.pick(is_minus_one, b.constant(ty, 1)?, y)?)?;
+    let special = if name == "arith.divsi" { b.binary("arith.subi", zero, x)? } else { zero };
+    b.pick(is_minus_one, special, divided)
 }
 
 /// Rust's `as`: toward zero, saturating, NaN to 0 (LLVM Language Reference, `llvm.fptosi.sat`).
