@@ -1,7 +1,7 @@
 //! What kernels cost on the host: a launch on the emulator, one operation of a warp, and the compiler.
 //!
-//! `cargo bench --bench emulator`. Launches check bounds and unwritten memory, as always, and are decoded
-//! beforehand; `decode` is measured by itself.
+//! `cargo bench --bench emulator`. Launches make the default checks, or where the name says so bounds and
+//! unwritten memory alone, and are decoded beforehand; `decode` is measured by itself.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -11,7 +11,7 @@ use lacewing::core::lower::{Emit, EmitOptions, emit};
 use lacewing::core::{ScalarType, rt};
 use lacewing::kernels::fmha::{Forward, Geometry, mfma, mma};
 use lacewing::prelude::*;
-use lacewing::runtime::emulator::Program;
+use lacewing::runtime::emulator::{Check, Checks, Program};
 use lacewing::runtime::host::Random;
 
 fn main() {
@@ -22,8 +22,8 @@ fn main() {
 type Half = <F16 as Scalar>::Host;
 
 /// Attention of the given sizes: head dimension 64, one sequence, f16, not causal.
-fn forward(bencher: Bencher, target: Target, heads: usize, length: usize) {
-    let device = Device::emulator(target).unwrap().with_threads(2);
+fn forward(bencher: Bencher, target: Target, checks: Checks, heads: usize, length: usize) {
+    let device = Device::emulator(target).unwrap().with_threads(2).with_checks(checks);
     let shape = [1, heads, length, 64];
     let mut random = Random::new(1);
     let mut tensor = || device.tensor_from::<Half, 4>(&random.tensor(ScalarType::F16, &shape, 1.0).unwrap()).unwrap();
@@ -40,12 +40,18 @@ fn forward(bencher: Bencher, target: Target, heads: usize, length: usize) {
 
 #[divan::bench(args = [(2, 256), (9, 106)])]
 fn fmha_fwd_sm_80(bencher: Bencher, (heads, length): (usize, usize)) {
-    forward(bencher, Target::SM_80, heads, length);
+    forward(bencher, Target::SM_80, Checks::default(), heads, length);
+}
+
+/// With bounds and never-written checks alone.
+#[divan::bench(args = [(2, 256), (9, 106)])]
+fn fmha_fwd_sm_80_bounds_init(bencher: Bencher, (heads, length): (usize, usize)) {
+    forward(bencher, Target::SM_80, Checks::none().with(Check::Initialized), heads, length);
 }
 
 #[divan::bench(args = [(2, 256), (9, 106)])]
 fn fmha_fwd_gfx942(bencher: Bencher, (heads, length): (usize, usize)) {
-    forward(bencher, Target::GFX942, heads, length);
+    forward(bencher, Target::GFX942, Checks::default(), heads, length);
 }
 
 /// A long line of additions and products in one warp: items are operations.
@@ -62,9 +68,10 @@ fn straight_line(count: I32, x: TensorMut<F32, 1>) {
     place.store(value);
 }
 
-#[divan::bench]
-fn elementwise_warp_operations(bencher: Bencher) {
-    let device = Device::emulator(Target::SM_80).unwrap().with_threads(1);
+#[divan::bench(args = ["default", "init"])]
+fn elementwise_warp_operations(bencher: Bencher, checks: &str) {
+    let checks = if checks == "init" { Checks::none().with(Check::Initialized) } else { Checks::default() };
+    let device = Device::emulator(Target::SM_80).unwrap().with_threads(1).with_checks(checks);
     let mut x = device.tensor_zeros::<f32, 1>([32]).unwrap();
     let kernel = straight_line::new();
     let ops = kernel.grid([1, 1, 1]).launch(&device, (500, &mut x)).unwrap().warp_ops;

@@ -15,9 +15,7 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, name: &str) -> Result<Optio
     match name {
         "arith.fptosi" => saturating(b, op, "llvm.fptosi.sat").map(Some),
         "arith.fptoui" => saturating(b, op, "llvm.fptoui.sat").map(Some),
-        "arith.divsi" | "arith.remsi" if !is_known_positive(operand(op, 1)?) => {
-            signed_division(b, op, name).map(Some)
-        }
+        "arith.divsi" | "arith.remsi" if !is_known_positive(operand(op, 1)?) => signed_division(b, op, name).map(Some),
         "arith.remf" => remainder(b, op).map(Some),
         // The standard conversion for NVIDIA calls libdevice for the second pair.
         "arith.maximumf" => extremum(b, op, "llvm.maximum").map(Some),
