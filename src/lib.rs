@@ -9,11 +9,13 @@
 //! core      types, trace, dialect, targets, lowering
 //! kernels   the bundled kernels and their references on the host
 //! cli       the `lacewing` command, for any set of kernels
+//! check!    the debugging ladder of `lacewing check`, in a test
 //! ```
 
 extern crate self as lacewing;
 
 pub mod cli;
+mod trial;
 
 #[cfg(doctest)]
 mod book;
@@ -24,6 +26,8 @@ pub use lacewing_runtime as runtime;
 
 pub use lacewing_core::{Diagnostic, SourceLocation, Target, Traced};
 pub use lacewing_runtime::{Device, Error};
+#[doc(hidden)]
+pub use trial::__check;
 
 #[doc(hidden)]
 pub use lacewing_core::rt;

@@ -5,15 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lacewing_core::Target;
+use lacewing_core::{SourceLocation, Target};
 
 use crate::cuda::{Captured, CompileOptions, CudaKernel, Gpu, Stream, Value};
 use crate::element::Element;
-use crate::emulator::{Buffer, Checks, LaunchStats, Program, Report, ReportKind};
+use crate::emulator::{Checks, LaunchStats, Program, Report, ReportKind, Writers};
 use crate::error::Error;
 use crate::event::{Event, Point};
 use crate::graph::Graph;
-use crate::host::{HostTensor, check_room, element_count, too_large};
+use crate::host::{HostTensor, element_count, too_large};
+use crate::placement::{Content, Placement};
+use crate::record::{Recorded, RecordedView, Recorder};
 use crate::storage::Storage;
 use crate::tensor::DevTensor;
 
@@ -49,6 +51,8 @@ struct Options {
     checks: Checks,
     threads: usize,
     printed: Printed,
+    placement: Placement,
+    recorder: Option<Arc<Recorder>>,
     compile: CompileOptions,
     /// Whether a launch on a GPU waits for its end.
     synchronous: bool,
@@ -165,6 +169,32 @@ impl Device {
         self
     }
 
+    /// The same device, which tells what launches do: tensors that are made with the handle remember which elements
+    /// kernels read, and launches leave a record. The emulator alone does.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: &Arc<Recorder>) -> Self {
+        self.options.placement.watched = true;
+        self.options.recorder = Some(Arc::clone(recorder));
+        self
+    }
+
+    /// The same device with gaps between the rows, and between the matrices, of tensors that are made with the handle
+    /// (`true`). Nothing has written the gaps: whoever reads them without the check `init` finds NaN. The emulator
+    /// alone makes them; their rows are as aligned as they would be without.
+    #[must_use]
+    pub fn with_padding(mut self, padded: bool) -> Self {
+        self.options.placement.padded = padded;
+        self
+    }
+
+    /// The same device, which takes floats of the host whose bits are all set for memory that nothing wrote
+    /// (`true`), so that the emulator names the line that reads one.
+    #[must_use]
+    pub fn with_poison(mut self, poisoned: bool) -> Self {
+        self.options.placement.poisoned = poisoned;
+        self
+    }
+
     /// The same device with kernels compiled another way (a GPU; the emulator compiles nothing).
     #[must_use]
     pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
@@ -257,15 +287,23 @@ impl Device {
             )));
         }
         let shape = host.shape_of()?;
-        let storage = match &self.identity.backend {
-            Backend::Emulator => Storage::Emulated(Buffer::from_bytes(host.bytes())),
-            Backend::Cuda(gpu) => {
-                let memory = gpu.allocate(self.stream(gpu), host.bytes().len(), None)?;
-                gpu.write(self.stream(gpu), &memory, 0, host.bytes())?;
-                Storage::Cuda(Arc::new(memory))
-            }
+        let gpu = match &self.identity.backend {
+            Backend::Emulator => return self.emulated(shape, Content::Bytes(host.bytes())),
+            Backend::Cuda(gpu) => gpu,
         };
-        Ok(DevTensor::whole(self.clone(), storage, shape))
+        let memory = gpu.allocate(self.stream(gpu), host.bytes().len(), None)?;
+        gpu.write(self.stream(gpu), &memory, 0, host.bytes())?;
+        Ok(DevTensor::whole(self.clone(), Storage::Cuda(Arc::new(memory)), shape))
+    }
+
+    /// A tensor in the emulator's memory.
+    fn emulated<T: Element, const RANK: usize>(
+        &self,
+        shape: [usize; RANK],
+        content: Content<'_>,
+    ) -> Result<DevTensor<T, RANK>, Error> {
+        let (buffer, strides) = self.options.placement.place(T::TYPE, shape, content)?;
+        Ok(DevTensor::strided(self.clone(), Storage::Emulated(buffer), shape, strides))
     }
 
     /// A tensor with these elements in row-major order.
@@ -289,7 +327,7 @@ impl Device {
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
         let storage = match &self.identity.backend {
-            Backend::Emulator => Storage::Emulated(Buffer::zeroed(check_room(&shape, T::TYPE.bytes())?)),
+            Backend::Emulator => return self.emulated(shape, Content::Zeros),
             Backend::Cuda(gpu) => self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, Some(0))?,
         };
         Ok(DevTensor::whole(self.clone(), storage, shape))
@@ -308,7 +346,7 @@ impl Device {
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
         let storage = match &self.identity.backend {
-            Backend::Emulator => Storage::Emulated(Buffer::uninit(check_room(&shape, T::TYPE.bytes())?)),
+            Backend::Emulator => return self.emulated(shape, Content::Unwritten),
             Backend::Cuda(gpu) => {
                 let fill = self.options.checks.initialized.then_some(UNWRITTEN);
                 self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, fill)?
@@ -369,16 +407,37 @@ impl Device {
         Ok(LaunchStats::default())
     }
 
-    /// Runs a kernel on the emulator.
+    /// Whether launches leave a record.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.options.recorder.is_some()
+    }
+
+    /// Runs a kernel on the emulator; `location` and `views` are for the record.
     pub(crate) fn emulate(
         &self,
         program: &Program,
         grid: [u32; 3],
         args: Vec<crate::emulator::ArgValue>,
+        (location, views): (&SourceLocation, Vec<RecordedView>),
     ) -> Result<LaunchStats, Error> {
         let Options { seed, checks, threads, printed, .. } = self.options;
         let launch = crate::emulator::Launch { grid, args, seed, checks, threads };
-        let stats = crate::emulator::run(program, &launch).map_err(|report| refuse(*report))?;
+        let stats = match &self.options.recorder {
+            None => crate::emulator::run(program, &launch).map_err(|report| refuse(*report))?,
+            Some(recorder) => {
+                let (kernel, location) = (program.name().to_owned(), location.clone());
+                match crate::emulator::run_recorded(program, &launch) {
+                    Ok((stats, writers)) => {
+                        recorder.add(Recorded { kernel, location, views, stats: Some(stats.clone()), writers });
+                        stats
+                    }
+                    Err(report) => {
+                        recorder.add(Recorded { kernel, location, views, stats: None, writers: Writers::default() });
+                        return Err(refuse(*report));
+                    }
+                }
+            }
+        };
         let dropped = (stats.printed_dropped > 0).then(|| format!("({} more lines)", stats.printed_dropped));
         for line in stats.printed.iter().chain(&dropped) {
             match printed {

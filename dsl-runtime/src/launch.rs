@@ -14,8 +14,9 @@ use crate::cache::{self, Code, Compiled};
 use crate::cuda::Value;
 use crate::device::{Backend, Device};
 use crate::element::ElementOf;
-use crate::emulator::{ArgValue, LaunchStats};
+use crate::emulator::{ArgValue, LaunchStats, Program};
 use crate::error::Error;
+use crate::record::RecordedView;
 use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
 
@@ -110,7 +111,10 @@ impl<K: rt::Kernel> Prepared<K> {
             return Ok(LaunchStats::default());
         }
         match (&compiled.code, device.backend()) {
-            (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
+            (Code::Emulated(program), _) => {
+                let views = if device.is_recording() { arguments.views(&compiled.meta, program) } else { Vec::new() };
+                device.emulate(program, *grid, arguments.for_emulator(), (&compiled.location, views))
+            }
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => device.submit(gpu, kernel, *grid, &arguments.for_gpu()),
             (Code::Cuda(_), Backend::Emulator) => {
                 Err(refuse("it was compiled for another device (a fault in Lacewing)".to_owned()))
@@ -248,6 +252,32 @@ impl Arguments {
             }
         }
         Ok(())
+    }
+
+    /// The tensors, for the record of a launch.
+    fn views(&self, meta: &KernelMeta, program: &Program) -> Vec<RecordedView> {
+        let lines = |name: &str, is_write: bool| {
+            let places = program.uses_of(name, is_write);
+            places.map(|place| place.location.iter().chain(&place.call_chain).cloned().collect()).collect()
+        };
+        let named = self.list.iter().zip(&meta.params);
+        named
+            .filter_map(|(argument, parameter)| {
+                let Argument::Tensor(tensor) = argument else { return None };
+                let Storage::Emulated(buffer) = &tensor.storage else { return None };
+                Some(RecordedView {
+                    name: parameter.name.clone(),
+                    mutable: tensor.mutable,
+                    reads: lines(&parameter.name, false),
+                    writes: lines(&parameter.name, true),
+                    extents: tensor.extents.to_vec(),
+                    strides: tensor.strides.to_vec(),
+                    buffer: buffer.clone(),
+                    offset: tensor.offset,
+                    element_bytes: tensor.element_bytes,
+                })
+            })
+            .collect()
     }
 
     /// Pointer, extents and strides of each tensor in a row, as the traced function takes them.

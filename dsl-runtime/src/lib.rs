@@ -4,8 +4,10 @@
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
+//! record      what launches on the emulator did
 //! registry    kernels by name, for the command line
 //! host        tensors in host memory; host_math: sums for references
+//! check       the debugging ladder: tries a kernel until something is wrong, and says what
 //! emulator    runs a traced kernel on the CPU and checks every access
 //! cuda        runs it on an NVIDIA GPU, through the driver
 //! ```
@@ -13,6 +15,7 @@
 //! This crate knows no syntax and no lowering.
 
 pub mod cache;
+pub mod check;
 pub mod compare;
 pub mod cuda;
 pub mod device;
@@ -24,6 +27,8 @@ mod graph;
 pub mod host;
 pub mod host_math;
 pub mod launch;
+mod placement;
+pub mod record;
 pub mod registry;
 pub mod runner;
 mod storage;

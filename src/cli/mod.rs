@@ -11,6 +11,7 @@
 //! Exit status: 0 when what was asked for held; 1 when a kernel or a check failed; 2 when the command
 //! line or a file is at fault (nothing has been written then).
 
+mod check;
 mod compile;
 mod doctor;
 mod failure;
@@ -46,6 +47,8 @@ enum Command {
     Compile(compile::Arguments),
     /// Run a kernel on a device
     Run(run::Arguments),
+    /// Try a kernel on inputs from the simplest to the hardest, and say what is wrong with it
+    Check(check::Arguments),
 }
 
 /// Runs the command line of the process on these kernels.
@@ -73,6 +76,7 @@ pub fn run(entries: &[&KernelEntry], arguments: impl IntoIterator<Item = OsStrin
         Command::Doctor(arguments) => doctor::doctor(arguments, io),
         Command::Compile(arguments) => compile::compile(entries, arguments, io),
         Command::Run(arguments) => run::run(entries, arguments, io),
+        Command::Check(arguments) => check::check(entries, arguments, io),
     };
     let flushed = io.out.flush().map_err(Failure::from);
     match outcome.and(flushed) {

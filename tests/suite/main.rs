@@ -8,6 +8,7 @@
 )]
 
 mod attention;
+mod check;
 mod cli;
 mod cli_attention;
 mod cli_compile;

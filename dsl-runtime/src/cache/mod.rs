@@ -38,6 +38,8 @@ enum Place {
 pub(crate) struct Compiled {
     pub(crate) code: Code,
     pub(crate) meta: KernelMeta,
+    /// Where the kernel is defined.
+    pub(crate) location: SourceLocation,
 }
 
 /// What runs.
@@ -60,9 +62,10 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
         Backend::Emulator => Place::Emulator,
         Backend::Cuda(gpu) => Place::Cuda { context: gpu.context_id(), options: device.compile_options() },
     };
+    let location = SourceLocation::from_caller(kernel.location());
     let key = Key {
         type_name: std::any::type_name::<K>(),
-        location: SourceLocation::from_caller(kernel.location()),
+        location: location.clone(),
         comptime: kernel.comptime(),
         target,
         place,
@@ -76,7 +79,7 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
                 Backend::Emulator => Code::Emulated(Box::new(Program::decode(&traced)?)),
                 Backend::Cuda(gpu) => Code::Cuda(CudaKernel::compile(gpu, &traced, device.compile_options())?),
             };
-            Ok(Arc::new(Compiled { code, meta: traced.meta }))
+            Ok(Arc::new(Compiled { code, meta: traced.meta, location }))
         })
         .clone();
     if matches!(&outcome, Err(error) if !matches!(error, Error::Kernel(_))) {

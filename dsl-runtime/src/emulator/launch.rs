@@ -15,6 +15,7 @@ use super::memory::{GlobalMemory, LockedBuffers, SharedMemory, SharedRaces, time
 use super::program::{Builtin, ParameterKind};
 use super::report::ReportKind;
 use super::schedule::{SplitMix, run_block};
+use super::writers::Writers;
 use super::{Buffer, Checks, LineCost, Program, Report};
 
 /// One kernel argument, in the flattened order of the traced function: a tensor is its pointer, its
@@ -115,17 +116,37 @@ pub fn run(program: &Program, launch: &Launch) -> Result<LaunchStats, Box<Report
     run_with(program, launch, interpreter())
 }
 
+/// [`run`], which also gives who wrote what.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_recorded(program: &Program, launch: &Launch) -> Result<(LaunchStats, Writers), Box<Report>> {
+    let mut writers = Writers::default();
+    let stats = execute(program, launch, interpreter(), Some(&mut writers))?;
+    Ok((stats, writers))
+}
+
 /// [`run`] by a given interpreter.
 pub(crate) fn run_with(
     program: &Program,
     launch: &Launch,
     interpreter: Interpreter,
 ) -> Result<LaunchStats, Box<Report>> {
+    execute(program, launch, interpreter, None)
+}
+
+fn execute(
+    program: &Program,
+    launch: &Launch,
+    interpreter: Interpreter,
+    writers: Option<&mut Writers>,
+) -> Result<LaunchStats, Box<Report>> {
     let bound = Bound::new(program, launch)?;
     let blocks = launch.grid.iter().map(|&n| u64::from(n)).product();
     // A single block has no other to race with.
-    let race_shift = (launch.checks.races && blocks > 1).then(|| program.cell_shift(false));
-    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift);
+    let shadowed = launch.checks.races && (blocks > 1 || writers.is_some());
+    let race_shift = shadowed.then(|| program.cell_shift(false));
+    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift, writers.is_some());
     let grid = Grid {
         program,
         launch,
@@ -150,7 +171,12 @@ pub(crate) fn run_with(
             grid.work();
         });
     }
-    grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner).finish(program)
+    let outcome = grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(writers) = writers {
+        let shadows = bound.buffers.iter().zip(locked.views.iter().skip(1));
+        *writers = Writers::collect(program, launch.grid, shadows.map(|((buffer, ..), view)| (buffer, view)));
+    }
+    outcome.finish(program)
 }
 
 /// The arguments as the program wants them.

@@ -21,9 +21,11 @@ use lacewing_core::prelude::*;
 use lacewing_core::types::{MmaElement, Scalar};
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
+use lacewing_runtime::runner::{Laddered, Tile};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
+use crate::ladders;
 use crate::reference::AttentionShape;
 use crate::views::rows_are_vectors;
 
@@ -189,6 +191,25 @@ const REF_PARAMETERS: &[Parameter] = &[
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
 ];
 
+static FWD: Laddered = Laddered {
+    runner: &AttentionRunner { forward: run_fwd },
+    ladder: ladders::attention(|settings, target| {
+        let head_dim = settings.usize("head_dim").unwrap_or(MAX_HEAD_DIM);
+        let (rows, keys) = if target.is_nvidia() {
+            (mma::BLOCK_M, mma::block_n(head_dim))
+        } else {
+            (mfma::BLOCK_M, mfma::block_n(head_dim))
+        };
+        vec![Tile::new("Sq", rows), Tile::new("Sk", keys)]
+    }),
+};
+
+// One block computes one query, and goes through the keys one for each thread at a time.
+static REF: Laddered = Laddered {
+    runner: &AttentionRunner { forward: run_ref },
+    ladder: ladders::attention_by_row(|_, _| vec![Tile::new("Sk", reference::THREADS)]),
+};
+
 /// `fmha_fwd` by name.
 pub static FMHA_FWD: KernelEntry = KernelEntry {
     name: "fmha_fwd",
@@ -204,7 +225,7 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
             (_, false) => Box::new(mfma::fmha_fwd_mfma::<F16>::new(geometry)),
         })
     },
-    runner: Some(&AttentionRunner { forward: run_fwd }),
+    runner: Some(&FWD),
 };
 
 /// `fmha_ref` by name.
@@ -221,7 +242,7 @@ pub static FMHA_REF: KernelEntry = KernelEntry {
             _ => Box::new(reference::fmha_ref::<F32, F32>::new(geometry)),
         })
     },
-    runner: Some(&AttentionRunner { forward: run_ref }),
+    runner: Some(&REF),
 };
 
 fn geometry(settings: &Settings) -> Result<Geometry, Error> {

@@ -48,6 +48,8 @@ pub(crate) struct Decoder {
     pub(crate) known: HashMap<ValueKey, i64>,
     /// The member of shared memory that a pointer was made from.
     pub(crate) members: HashMap<ValueKey, u32>,
+    /// The parameter that a pointer to global memory was made from.
+    pub(crate) origins: HashMap<ValueKey, u32>,
     source_places: HashMap<program::Place, u32>,
     location: u32,
     /// Half of the wave that code is emitted for.
@@ -72,6 +74,7 @@ impl Decoder {
             constants: HashMap::new(),
             known: HashMap::new(),
             members: HashMap::new(),
+            origins: HashMap::new(),
             source_places: HashMap::new(),
             location: 0,
             half: 0,
@@ -113,6 +116,18 @@ impl Decoder {
         self.program.locations.push(self.location);
         self.program.op_halves.push(self.half);
         self.program.ops.len() as u32 - 1
+    }
+
+    /// Notes that an operation accesses global memory through a parameter's pointer.
+    pub(crate) fn note_use(&mut self, op: &OperationRef<'_, '_>, pointer: ValueKey) {
+        if let Some(&parameter) = self.origins.get(&pointer) {
+            let name = op_name(op);
+            let is_write = name.contains("store") || name.contains("atomic");
+            let found = program::Use { parameter, place: self.location, is_write };
+            if !self.program.uses.contains(&found) {
+                self.program.uses.push(found);
+            }
+        }
     }
 
     /// Index of the next operation.

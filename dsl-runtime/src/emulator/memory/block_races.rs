@@ -8,6 +8,8 @@ use super::epoch::Epoch;
 /// Who wrote and read each cell of a buffer that the kernel may write.
 pub(crate) struct BlockRaces {
     shift: u32,
+    /// Whether a block's last write to a cell is kept, instead of its first: a store more for each write.
+    keep_last: bool,
     writes: Box<[AtomicU64]>,
     reads: Box<[AtomicU64]>,
 }
@@ -47,9 +49,14 @@ pub(crate) fn time_of_block(linear: u64) -> u32 {
 }
 
 impl BlockRaces {
-    pub(crate) fn new(bytes: usize, shift: u32) -> Self {
+    pub(crate) fn new(bytes: usize, shift: u32, keep_last: bool) -> Self {
         let cells = bytes.div_ceil(1 << shift);
-        Self { shift, writes: zeros(cells), reads: zeros(cells) }
+        Self { shift, keep_last, writes: zeros(cells), reads: zeros(cells) }
+    }
+
+    /// Who wrote each cell, and the logarithm of a cell's size.
+    pub(crate) fn writes(&self) -> (u32, Vec<Epoch>) {
+        (self.shift, self.writes.iter().map(|epoch| Epoch(epoch.load(Ordering::Relaxed))).collect())
     }
 
     /// Notes an access; gives the first that it races with. `mine` has the time of the block.
@@ -65,7 +72,11 @@ impl BlockRaces {
             // Exchanges make one of two simultaneous accesses see the other.
             let earlier = if is_write {
                 let last = Epoch(write.load(Ordering::Relaxed));
-                if last.time() == mine.time() { last.0 } else { write.swap(mine.0, Ordering::SeqCst) }
+                if last.time() != mine.time() || self.keep_last {
+                    write.swap(mine.0, Ordering::SeqCst)
+                } else {
+                    last.0
+                }
             } else {
                 let last = Epoch(read.load(Ordering::Relaxed));
                 if last.time() != mine.time() && last.time() != MANY_BLOCKS {
