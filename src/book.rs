@@ -30,4 +30,6 @@ chapters! {
     atomics = "../docs/src/reference/atomics.md",
     printing = "../docs/src/reference/printing.md",
     emulator = "../docs/src/reference/emulator.md",
+    check = "../docs/src/reference/check.md",
+    artifacts = "../docs/src/reference/artifacts.md",
 }

@@ -5,6 +5,7 @@
 //! DevTensor   a typed view of device memory: offset, extents, strides
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! record      what launches on the emulator did
+//! artifact    kernels that were compiled before, from a file
 //! registry    kernels by name, for the command line
 //! host        tensors in host memory; host_math: sums for references
 //! check       the debugging ladder: tries a kernel until something is wrong, and says what
@@ -13,13 +14,26 @@
 //! ```
 //!
 //! This crate knows no syntax and no lowering.
+//!
+//! Without the feature `mlir` (on by default) there are neither the emulator nor a compiler: artifacts, on GPUs, are what is
+//! left, in programs that link no MLIR.
 
+#![cfg_attr(
+    not(any(feature = "aot", feature = "mlir")),
+    allow(dead_code, reason = "without either feature there is nothing to launch")
+)]
+
+#[cfg(feature = "aot")]
+pub mod artifact;
+#[cfg(feature = "mlir")]
 pub mod cache;
+#[cfg(feature = "mlir")]
 pub mod check;
 pub mod compare;
 pub mod cuda;
 pub mod device;
 pub mod element;
+#[cfg(feature = "mlir")]
 pub mod emulator;
 mod error;
 mod event;
@@ -27,19 +41,25 @@ mod graph;
 pub mod host;
 pub mod host_math;
 pub mod launch;
+#[cfg(feature = "mlir")]
 mod placement;
+#[cfg(feature = "mlir")]
 pub mod record;
+#[cfg(feature = "mlir")]
 pub mod registry;
+#[cfg(feature = "mlir")]
 pub mod runner;
 mod storage;
 pub mod tensor;
 
 pub use device::Device;
 pub use element::{Element, ElementOf};
+#[cfg(feature = "mlir")]
 pub use emulator::LaunchStats;
 pub use error::Error;
 pub use event::Event;
 pub use graph::Graph;
 pub use host::{HostTensor, Tensors};
+#[cfg(feature = "mlir")]
 pub use launch::{KernelExt, Launch, Prepared};
 pub use tensor::DevTensor;

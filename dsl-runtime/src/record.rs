@@ -35,7 +35,7 @@ pub struct Recorded {
     /// Name of the kernel.
     pub kernel: String,
     /// Where the kernel is defined.
-    pub location: SourceLocation,
+    pub location: Option<SourceLocation>,
     /// Its tensor arguments.
     pub views: Vec<RecordedView>,
     /// What it did; `None` when a check ended it.

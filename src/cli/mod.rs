@@ -11,6 +11,7 @@
 //! Exit status: 0 when what was asked for held; 1 when a kernel or a check failed; 2 when the command
 //! line or a file is at fault (nothing has been written then).
 
+mod artifact;
 mod check;
 mod compile;
 mod doctor;
@@ -18,6 +19,7 @@ mod failure;
 pub mod files;
 mod list;
 mod progress;
+mod report;
 mod run;
 
 use std::ffi::OsString;

@@ -7,7 +7,9 @@
     reason = "helpers of tests say what they expect by panicking"
 )]
 
+mod artifact;
 mod attention;
+#[cfg(debug_assertions)]
 mod check;
 mod cli;
 mod cli_attention;
@@ -19,6 +21,7 @@ mod differential;
 mod frontend;
 mod kernels;
 mod launch;
+mod report;
 mod sanitizer;
 mod snapshots;
 mod ui;

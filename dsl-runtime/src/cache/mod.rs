@@ -11,12 +11,13 @@ pub mod disk;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use lacewing_core::{KernelMeta, SourceLocation, Target, rt, trace_kernel};
+use lacewing_core::{SourceLocation, Target, rt, trace_kernel};
 
-use crate::cuda::{CompileOptions, CudaKernel};
+use crate::cuda::{CompileOptions, compile};
 use crate::device::{Backend, Device};
 use crate::emulator::Program;
 use crate::error::Error;
+use crate::launch::{Code, Compiled};
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
@@ -34,22 +35,6 @@ enum Place {
     Cuda { context: usize, options: CompileOptions },
 }
 
-/// A kernel ready to run, with what a launch must know of it.
-pub(crate) struct Compiled {
-    pub(crate) code: Code,
-    pub(crate) meta: KernelMeta,
-    /// Where the kernel is defined.
-    pub(crate) location: SourceLocation,
-}
-
-/// What runs.
-pub(crate) enum Code {
-    /// Bytecode of the emulator.
-    Emulated(Box<Program>),
-    /// A function that the driver has loaded.
-    Cuda(CudaKernel),
-}
-
 /// Filled by the first thread that asks; the others wait for it.
 type Entry = Arc<OnceLock<Result<Arc<Compiled>, Error>>>;
 
@@ -62,10 +47,9 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
         Backend::Emulator => Place::Emulator,
         Backend::Cuda(gpu) => Place::Cuda { context: gpu.context_id(), options: device.compile_options() },
     };
-    let location = SourceLocation::from_caller(kernel.location());
     let key = Key {
         type_name: std::any::type_name::<K>(),
-        location: location.clone(),
+        location: SourceLocation::from_caller(kernel.location()),
         comptime: kernel.comptime(),
         target,
         place,
@@ -77,9 +61,9 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
             let traced = trace_kernel(kernel, target)?;
             let code = match device.backend() {
                 Backend::Emulator => Code::Emulated(Box::new(Program::decode(&traced)?)),
-                Backend::Cuda(gpu) => Code::Cuda(CudaKernel::compile(gpu, &traced, device.compile_options())?),
+                Backend::Cuda(gpu) => Code::Cuda(compile(gpu, &traced, device.compile_options())?),
             };
-            Ok(Arc::new(Compiled { code, meta: traced.meta, location }))
+            Ok(Arc::new(Compiled { code, meta: traced.meta }))
         })
         .clone();
     if matches!(&outcome, Err(error) if !matches!(error, Error::Kernel(_))) {

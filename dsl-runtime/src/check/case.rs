@@ -263,7 +263,7 @@ impl Trial<'_> {
                 };
             }
             _ => {
-                let location = launches.last().map(|launch| launch.location.clone()).or_else(|| self.definition());
+                let location = launches.last().and_then(|launch| launch.location.clone()).or_else(|| self.definition());
                 Finding { kind: "refused".to_owned(), message: error.to_string(), location, ..finding }
             }
         };

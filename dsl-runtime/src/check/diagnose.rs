@@ -31,7 +31,7 @@ pub(super) fn unwritten(mut finding: Finding, index: &[usize], shape: &[usize], 
     "unwritten output".clone_into(&mut finding.kind);
     let Some((launch, view, missed)) = missed else {
         finding.message = format!("element {index:?} of an output {shape:?} is never written");
-        finding.location = launches.last().map(|launch| launch.location.clone());
+        finding.location = launches.last().and_then(|launch| launch.location.clone());
         return finding;
     };
     let name = &view.name;
@@ -44,7 +44,7 @@ pub(super) fn unwritten(mut finding: Finding, index: &[usize], shape: &[usize], 
             finding.call_chain = callers.to_vec();
             finding.note(format!("the line shown writes `{name}`"));
         }
-        None => finding.location = Some(launch.location.clone()),
+        None => finding.location.clone_from(&launch.location),
     }
     finding.help = Some("compare the index that is stored to with the grid: which block was to write it?".to_owned());
     finding

@@ -110,6 +110,12 @@ impl Program {
         &self.name
     }
 
+    /// Where the kernel is defined, as far as the trace says.
+    pub fn location(&self) -> Option<&SourceLocation> {
+        // Decoding starts with the function itself.
+        self.places.first().and_then(|place| place.location.as_ref())
+    }
+
     /// The chip that the kernel was traced for.
     pub fn target(&self) -> Target {
         self.target
