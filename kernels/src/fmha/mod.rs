@@ -67,6 +67,29 @@ fn causal_limit(row: I32, seqlen_q: I32, seqlen_kv: I32) -> I32 {
     row + 1 + seqlen_kv - seqlen_q
 }
 
+/// Which of [`mma::Tiling`]'s a launch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TilingChoice {
+    /// By the shape: [`mma::Tiling::for_queries`].
+    Auto,
+    /// [`mma::Tiling::small`].
+    Small,
+    /// [`mma::Tiling::large`].
+    Large,
+}
+
+impl TilingChoice {
+    const NAMES: &[&str] = &["auto", "small", "large"];
+
+    fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        Ok(match settings.choice("tiling")? {
+            "small" => TilingChoice::Small,
+            "large" => TilingChoice::Large,
+            _ => TilingChoice::Auto,
+        })
+    }
+}
+
 /// The arguments of attention on a device.
 pub struct Forward<'a, H: Element> {
     /// Queries `[B, Hq, Sq, D]`.
@@ -131,12 +154,37 @@ impl<H: Element> Forward<'_, H> {
         T: MmaElement,
         H: ElementOf<T>,
     {
+        self.fmha_fwd_tiled::<T>(TilingChoice::Auto, o, lse)
+    }
+
+    /// [`Forward::fmha_fwd`] with a choice of tiling, which NVIDIA's version alone has.
+    ///
+    /// # Errors
+    /// As [`Forward::fmha_fwd`].
+    pub fn fmha_fwd_tiled<T>(
+        &self,
+        tiling: TilingChoice,
+        o: &mut DevTensor<H, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement,
+        H: ElementOf<T>,
+    {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
         let device = self.q.device().clone();
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         if device.target().is_nvidia() {
-            let grid = [blocks(&shape, mma::BLOCK_M), 1, 1];
-            mma::fmha_fwd_mma::<T>::new(geometry).grid(grid).launch(&device, arguments)
+            let tiling = match tiling {
+                TilingChoice::Small => mma::Tiling::small(&geometry),
+                TilingChoice::Large => mma::Tiling::large(&geometry),
+                TilingChoice::Auto => {
+                    let heads = shape.heads_q.saturating_mul(shape.batch);
+                    mma::Tiling::for_queries(&geometry, shape.seqlen_q, heads)
+                }
+            };
+            let grid = [blocks(&shape, tiling.block_m()), 1, 1];
+            mma::fmha_fwd_mma::<T>::new(geometry, tiling).grid(grid).launch(&device, arguments)
         } else {
             let grid = [blocks(&shape, mfma::BLOCK_M), 1, 1];
             mfma::fmha_fwd_mfma::<T>::new(geometry).grid(grid).launch(&device, arguments)
@@ -179,6 +227,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::usize("head_dim", 64, "elements of a query: a multiple of 8 up to 256"),
     Parameter::bool("causal", false, "query i sees key j only when j <= i + Sk - Sq"),
     Parameter::choice("dtype", DTYPES, "f16", "element type of Q, K, V and O"),
+    Parameter::choice(
+        "tiling",
+        TilingChoice::NAMES,
+        "auto",
+        "query rows of a block on NVIDIA: small is 64, large 128; auto goes by the shape, and is small without one",
+    ),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
 ];
 
@@ -197,10 +251,14 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
     parameters: PARAMETERS,
     build: |settings, target| {
         let geometry = geometry(settings)?;
+        let tiling = match TilingChoice::from_settings(settings)? {
+            TilingChoice::Large => mma::Tiling::large(&geometry),
+            TilingChoice::Small | TilingChoice::Auto => mma::Tiling::small(&geometry),
+        };
         Ok(match (settings.choice("dtype")?, target.is_nvidia()) {
-            ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry)) as Box<dyn AnyKernel>,
+            ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry, tiling)) as Box<dyn AnyKernel>,
             ("bf16", false) => Box::new(mfma::fmha_fwd_mfma::<BF16>::new(geometry)),
-            (_, true) => Box::new(mma::fmha_fwd_mma::<F16>::new(geometry)),
+            (_, true) => Box::new(mma::fmha_fwd_mma::<F16>::new(geometry, tiling)),
             (_, false) => Box::new(mfma::fmha_fwd_mfma::<F16>::new(geometry)),
         })
     },
@@ -262,20 +320,21 @@ impl<H: Element> OnDevice<H> {
     }
 }
 
-fn run_fwd(device: &Device, _settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
-    fn typed<T>(device: &Device, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
+fn run_fwd(device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
+    fn typed<T>(device: &Device, tiling: TilingChoice, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
     where
         T: MmaElement + Scalar<Host: ElementOf<T>>,
     {
         let on_device = OnDevice::<T::Host>::new(device, inputs)?;
         let mut o = device.tensor_uninit(on_device.shape.q())?;
         let mut lse = device.tensor_uninit(on_device.shape.lse())?;
-        on_device.forward(inputs).fmha_fwd::<T>(&mut o, &mut lse)?;
+        on_device.forward(inputs).fmha_fwd_tiled::<T>(tiling, &mut o, &mut lse)?;
         Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
     }
+    let tiling = TilingChoice::from_settings(settings)?;
     match inputs.q.scalar() {
-        ScalarType::Bf16 => typed::<BF16>(device, inputs),
-        _ => typed::<F16>(device, inputs),
+        ScalarType::Bf16 => typed::<BF16>(device, tiling, inputs),
+        _ => typed::<F16>(device, tiling, inputs),
     }
 }
 
