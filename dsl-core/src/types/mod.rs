@@ -10,7 +10,6 @@ mod mma;
 mod place;
 mod print;
 mod scalar;
-mod scalar_type;
 mod shared;
 mod sync;
 mod tensor;
@@ -20,6 +19,7 @@ pub(crate) mod testing;
 mod tests;
 mod vector;
 
+pub use crate::ScalarType;
 pub use atomics::{Atomic, AtomicInt, Ordering, Scope};
 pub use buffer::{BufferRsrc, Elements, elements};
 pub use collectives::{
@@ -39,7 +39,6 @@ pub use scalar::{
     BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, Float, I8, I16, I32, I64, Int, Num, Scalar, ScalarExt,
     U8, U16, U32, U64,
 };
-pub use scalar_type::ScalarType;
 pub use shared::{
     Shared, SharedAlloc, SharedArray, SharedField, SharedLayout, SharedMember, SharedSlice, SharedTile, shared,
     shared_array, shared_array_named,

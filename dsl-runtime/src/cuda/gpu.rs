@@ -19,8 +19,8 @@ pub(crate) struct Gpu {
     ordinal: usize,
     name: String,
     target: Target,
-    /// The newest compute capability that machine code for `target` runs on; PTX runs on any later one.
-    native: bool,
+    /// Major number of its compute capability: machine code runs on no other one, PTX on any later.
+    major: u32,
     shared_limit: u32,
     home: Stream,
     /// Whether there is more than one stream, so that their work must be ordered by events. Held for reading while
@@ -139,9 +139,7 @@ impl Gpu {
             ordinal: context.ordinal(),
             name,
             target,
-            // Machine code for sm_80 runs on all of 8.x; that for sm_90a and sm_100a on its own chip, which is the
-            // only one that it is chosen for.
-            native: u32::try_from(major).is_ok_and(|major| major == target.generation() / 10),
+            major: u32::try_from(major).unwrap_or_default(),
             shared_limit: u32::try_from(shared).unwrap_or_default(),
             context,
             home: Stream::new(stream),
@@ -172,9 +170,10 @@ impl Gpu {
         &self.context
     }
 
-    /// Whether machine code for the target runs, or only PTX.
-    pub(super) fn is_native(&self) -> bool {
-        self.native
+    /// Whether machine code for a target runs, or only PTX. That for sm_80 runs on all of 8.x; that for sm_90a and sm_100a
+    /// on its own chip, which is the only one that it is chosen for.
+    pub(crate) fn runs_code_for(&self, target: Target) -> bool {
+        self.major == target.generation() / 10
     }
 
     /// Shared memory that a block may have on this very chip.
