@@ -4,6 +4,7 @@
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
+//! bench       repeats the launches of a run, and takes their time
 //! artifact    kernels that were compiled before, from a file
 //! registry    kernels by name, for the command line
 //! host        tensors in host memory; host_math: sums for references
@@ -23,6 +24,8 @@
 
 #[cfg(feature = "aot")]
 pub mod artifact;
+#[cfg(feature = "mlir")]
+pub mod bench;
 #[cfg(feature = "mlir")]
 pub mod cache;
 pub mod compare;

@@ -27,5 +27,5 @@ pub use compile::{Assembler, CompileOptions, cache_key};
 pub use driver::{Driver, GpuInfo, driver};
 pub(crate) use gpu::{Gpu, Stream, elapsed, event_failed};
 pub(crate) use graph::Captured;
-pub(crate) use kernel::{CudaKernel, Value};
+pub(crate) use kernel::{CudaKernel, Manner, Value};
 pub(crate) use memory::Memory;
