@@ -6,7 +6,8 @@
 use std::panic::AssertUnwindSafe;
 
 use melior::ir::attribute::{
-    DenseI32ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+    DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute,
+    TypeAttribute,
 };
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, OperationRef, WalkOrder, WalkResult};
 use melior::ir::r#type::FunctionType;
@@ -52,6 +53,22 @@ pub enum ParamKind {
         /// Number of dimensions.
         rank: usize,
         /// Whether the kernel may write it.
+        mutable: bool,
+    },
+    /// A description of a tensor and of the boxes that are copied of it, in 128 bytes that the driver encodes.
+    ///
+    /// Box and swizzle follow from the shared memory that the kernel copies into.
+    TensorMap {
+        /// Element type.
+        elem: ScalarType,
+        /// Number of dimensions.
+        rank: usize,
+        /// Elements of a box, innermost dimension first; the first `rank` count. Zeros where the kernel
+        /// never uses the map.
+        box_shape: [u32; 5],
+        /// Bytes of a swizzled row in shared memory: 128, 64, 32, or 0 for none.
+        swizzle: u32,
+        /// Whether the kernel stores through it.
         mutable: bool,
     },
 }
@@ -176,16 +193,27 @@ impl ParamDesc {
         let Some(elem) = text("lw.elem") else { return Ok(None) };
         let elem = ScalarType::from_name(&elem).ok_or_else(|| format!("unknown element type `{elem}`"))?;
         let name = text("lw.name").ok_or("`lw.name` is missing")?;
+        let number = |name: &str| {
+            let attribute = dictionary.element_by_name(name)?;
+            Some(IntegerAttribute::try_from(attribute).ok()?.value())
+        };
+        let rank = || number("lw.rank").ok_or("`lw.rank` is missing");
         let kind = match text("lw.access") {
-            None => ParamKind::Scalar(elem),
-            Some(access) => {
-                let rank = dictionary
-                    .element_by_name("lw.rank")
-                    .and_then(|a| IntegerAttribute::try_from(a).ok())
-                    .ok_or("`lw.rank` is missing")?
-                    .value();
-                ParamKind::Tensor { elem, rank: rank as usize, mutable: access == "write" }
+            _ if text("lw.role").as_deref() == Some("tensor_map") => {
+                let shape = dictionary.element_by_name("lw.box").and_then(|a| DenseI64ArrayAttribute::try_from(a).ok());
+                let shape = shape.ok_or("`lw.box` is missing")?;
+                let mut box_shape = [0; 5];
+                for (index, extent) in box_shape.iter_mut().enumerate().take(shape.len()) {
+                    let value = shape.element(index).map_err(|e| e.to_string())?;
+                    *extent = u32::try_from(value).map_err(|_| format!("a box of {value} elements"))?;
+                }
+                let swizzle = number("lw.swizzle").and_then(|n| u32::try_from(n).ok());
+                let swizzle = swizzle.ok_or("`lw.swizzle` is missing")?;
+                let mutable = text("lw.access").as_deref() == Some("write");
+                ParamKind::TensorMap { elem, rank: rank()? as usize, box_shape, swizzle, mutable }
             }
+            None => ParamKind::Scalar(elem),
+            Some(access) => ParamKind::Tensor { elem, rank: rank()? as usize, mutable: access == "write" },
         };
         Ok(Some(Self { name, kind }))
     }

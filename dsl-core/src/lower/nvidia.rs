@@ -121,7 +121,11 @@ pub(super) fn named_barrier<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error
             "ids are 1 to 15 and threads come in whole warps of 32",
         ));
     }
-    let operands = [b.constant(I32, id)?, b.constant(I32, threads)?];
+    let mut barrier = b.constant(I32, id)?;
+    if op.operand_count() == 1 {
+        barrier = b.binary("arith.addi", barrier, operand(op, 0)?)?;
+    }
+    let operands = [barrier, b.constant(I32, threads)?];
     if string(op, "kind")? == "arrive" {
         b.op("nvvm.barrier.arrive", &operands, &[], &[])?;
     } else {

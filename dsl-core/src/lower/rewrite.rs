@@ -5,7 +5,7 @@ use melior::IrRewriter;
 use melior::ir::operation::OperationLike;
 
 use super::build::{Builder, Elem, Op, Ty, Val, name_of, ops_inside};
-use super::{amd, arith, elementary, memory, nvidia};
+use super::{amd, arith, elementary, hopper, memory, nvidia};
 use crate::dialect::{LwOp, row};
 use crate::mlir::{IrModule, internal};
 use crate::{Error, KernelMeta, Target};
@@ -93,5 +93,22 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         LwOp::ToFp8 => arith::to_fp8(b, op).map(one),
         LwOp::Assert if nvidia => nvidia::assert(b, op).map(none),
         LwOp::Assert => amd::assert(b, op).map(none),
+        LwOp::Uniform if !nvidia => amd::uniform(b, op).map(one),
+        LwOp::MbarrierInit
+        | LwOp::MbarrierArrive
+        | LwOp::MbarrierArrivePeer
+        | LwOp::MbarrierExpectTx
+        | LwOp::MbarrierWait
+        | LwOp::FenceProxy
+        | LwOp::TmaLoad
+        | LwOp::TmaStore
+        | LwOp::TmaCommit
+        | LwOp::TmaWait
+        | LwOp::Wgmma
+        | LwOp::WgmmaWait
+        | LwOp::Setmaxnreg
+        | LwOp::Uniform
+        | LwOp::ClusterSync
+        | LwOp::ClusterRank => hopper::lower(b, op, which),
     }
 }
