@@ -276,7 +276,7 @@ impl Arguments {
         for argument in &self.list {
             match argument {
                 Argument::Scalar(ArgValue::Scalar { bits, .. }) => flat.push(Value::Bits(*bits)),
-                Argument::Scalar(ArgValue::Buffer { .. }) => {}
+                Argument::Scalar(ArgValue::Buffer { .. } | ArgValue::Map(_)) => {}
                 Argument::Tensor(tensor) => {
                     if let Storage::Cuda(memory) = &tensor.storage {
                         let (byte_offset, writable) = (tensor.byte_offset(), tensor.mutable);

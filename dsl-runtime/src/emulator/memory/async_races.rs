@@ -158,8 +158,8 @@ impl SharedRaces {
     ) -> Result<(), Conflict> {
         let BulkAccess { who, known } = access;
         let (first, end) = self.range(at, len);
-        let fenced_floor = self.floor_of(&known.fenced);
-        let seen_floor = self.floor_of(&known.seen);
+        let owner = self.first_warp_of_memory();
+        let (fenced_floor, seen_floor) = (self.floor_of(owner, &known.fenced), self.floor_of(owner, &known.seen));
         let (lines, _) = self.bulk_lines(at, len);
         for line in lines {
             let cells = first.max(line << LINE_SHIFT)..end.min((line + 1) << LINE_SHIFT);
@@ -266,6 +266,17 @@ impl SharedRaces {
                 cells.fill(epoch);
             }
         }
+    }
+
+    /// Whether a warp knows what another component did at a tick.
+    pub(crate) fn has_seen(&self, warp: u32, (component, tick): (u32, u32)) -> bool {
+        let own = component == self.first_warp + warp;
+        own || self.clock(warp).is_none_or(|clock| tick <= clock.known.seen_of(component))
+    }
+
+    /// A warp as a component of the clocks, and its time.
+    pub(crate) fn moment(&self, warp: u32) -> (u32, u32) {
+        (self.first_warp + warp, self.clock(warp).map_or(0, |clock| clock.now))
     }
 
     /// A tick of its own for something that no warp does.

@@ -142,10 +142,20 @@ impl SharedRaces {
         }
     }
 
-    /// The accesses that follow are of this block of the cluster.
+    /// The accesses that follow are of this block of the cluster, to its own memory.
     pub(crate) fn enter(&mut self, rank: u32) {
-        self.first_cell = rank as usize * self.cells_of_block;
+        self.reach(rank);
         self.first_warp = rank * self.warps_of_block as u32;
+    }
+
+    /// The accesses that follow are to the memory of this block.
+    pub(crate) fn reach(&mut self, rank: u32) {
+        self.first_cell = rank as usize * self.cells_of_block;
+    }
+
+    /// The first warp of the block whose memory is accessed.
+    pub(super) fn first_warp_of_memory(&self) -> u32 {
+        (self.first_cell / self.cells_of_block.max(1) * self.warps_of_block) as u32
     }
 
     /// The block of the cluster that an epoch's warp is in, and its number there.
@@ -211,9 +221,9 @@ impl SharedRaces {
         }
     }
 
-    /// The smallest tick seen of the warps of a warp's own block.
-    pub(super) fn floor_of(&self, seen: &[u32]) -> u32 {
-        let first = self.first_warp as usize;
+    /// The smallest tick seen of the warps of the block that begins with warp `first`.
+    pub(super) fn floor_of(&self, first: u32, seen: &[u32]) -> u32 {
+        let first = first as usize;
         seen.get(first..first + self.warps_of_block).unwrap_or_default().iter().copied().min().unwrap_or(0)
     }
 
@@ -230,7 +240,7 @@ impl SharedRaces {
 
     /// Finds a warp's floor anew.
     fn lift(&mut self, component: u32) {
-        let floor = self.clocks.get(component as usize).map_or(0, |clock| self.floor_of(&clock.known.seen));
+        let floor = self.clocks.get(component as usize).map_or(0, |clock| self.floor_of(self.first_warp, &clock.known.seen));
         if let Some(clock) = self.clocks.get_mut(component as usize) {
             clock.floor = floor;
         }
