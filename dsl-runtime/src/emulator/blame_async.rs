@@ -256,6 +256,10 @@ impl Scene<'_> {
     pub(super) fn waiting(&self, position: &Position, wait: Wait) -> (String, Option<String>) {
         match wait {
             Wait::Cluster => ("at the cluster's barrier".to_owned(), None),
+            Wait::Warpgroup => (
+                "for a product that other warps of its warpgroup have not issued,".to_owned(),
+                Some("all four warps of a warpgroup execute each wgmma, with the same operands".to_owned()),
+            ),
             Wait::Registers { count } => {
                 let (own, all) = position.registers;
                 let entry = entry_registers(self.program);

@@ -8,7 +8,7 @@ use super::op::{AsyncOp, OperandA, ProxyFence, SharedOperand, TensorCopyOp, Wgmm
 use super::state::{AsyncState, Wait};
 use super::tensor_map::BoundMap;
 use super::transfer::{Store, Transfer, find_unwritten, read_box, store_box};
-use super::wgmma::{Pending, WgmmaQueue, marked};
+use super::wgmma::{Pending, marked};
 use crate::emulator::exec::access::AccessError;
 use crate::emulator::exec::numbers::Moment;
 use crate::emulator::exec::warp::{Action, BlockMemory, FaultKind, Stop, Warp};
@@ -23,7 +23,6 @@ use crate::emulator::program::Program;
 /// What one warp has started.
 #[derive(Debug, Default)]
 pub(crate) struct WarpAsync {
-    pub(crate) wgmma: WgmmaQueue,
     stores: Vec<Store>,
     /// Groups of bulk stores that each lane has closed.
     committed: [u32; LANES],
@@ -33,7 +32,6 @@ pub(crate) struct WarpAsync {
 
 impl WarpAsync {
     pub(crate) fn clear(&mut self) {
-        self.wgmma.clear();
         self.stores.clear();
         self.committed = [0; LANES];
         self.cluster = None;
@@ -90,7 +88,6 @@ pub(crate) fn execute<I: Isa>(
         AsyncOp::NamedBarrier { id, index, threads, sync } => {
             Some(named_barrier(regs, (id, index), (threads, sync), warp.existing, mask))
         }
-        AsyncOp::Landed { value, slots } => Some(landed(&warp.asynchronous.wgmma, regs, value, slots)),
         _ => None,
     };
     if let Some(result) = simple {
@@ -100,7 +97,7 @@ pub(crate) fn execute<I: Isa>(
     let state = &mut *state.borrow_mut();
     if let AsyncOp::WgmmaWait { groups, values, results } = op {
         return match wgmma_wait::<I>(program, warp, regs, (block, state), (*groups, values, results), mask) {
-            Ok(()) => Flow::Next,
+            Ok(flow) => flow,
             Err((lane, kind)) => Flow::Fault(lane, kind),
         };
     }
@@ -125,9 +122,8 @@ pub(crate) fn execute<I: Isa>(
         AsyncOp::ClusterSync { arrive, wait } => {
             whole(existing, mask).and_then(|()| context.cluster_sync(*arrive, *wait))
         }
-        AsyncOp::WgmmaWait { .. } | AsyncOp::Uniform { .. } | AsyncOp::NamedBarrier { .. } | AsyncOp::Landed { .. } => {
-            Ok(Flow::Next)
-        }
+        AsyncOp::Landed { value, slots } => context.landed(*value, *slots),
+        AsyncOp::WgmmaWait { .. } | AsyncOp::Uniform { .. } | AsyncOp::NamedBarrier { .. } => Ok(Flow::Next),
     };
     result.unwrap_or_else(|(lane, kind)| Flow::Fault(lane, kind))
 }
@@ -137,7 +133,7 @@ pub(crate) fn finish(warp: &mut Warp, block: &BlockMemory<'_>) -> Option<(Pc, Fa
     let own = &mut warp.asynchronous;
     let unread = own.stores.iter().find(|store| store.content.is_none()).map(|store| store.pc);
     if block.checks.copies
-        && let Some(pc) = own.wgmma.first_pending().or(unread)
+        && let Some(pc) = first_unwaited(block, warp.index).or(unread)
     {
         return Some((pc, FaultKind::Async(Box::new(AsyncFault::NeverWaited))));
     }
@@ -153,6 +149,12 @@ pub(crate) fn finish(warp: &mut Warp, block: &BlockMemory<'_>) -> Option<(Pc, Fa
         state.borrow_mut().warp_ended(own.cluster.is_some());
     }
     None
+}
+
+/// Where the oldest product of a warp was issued that it has not waited for.
+fn first_unwaited(block: &BlockMemory<'_>, warp: u32) -> Option<Pc> {
+    let state = block.asynchronous?.borrow();
+    state.blocks.get(block.rank as usize)?.products.get(warp as usize)?.first_unwaited()
 }
 
 fn whole(existing: u64, mask: u64) -> Step {
@@ -208,73 +210,96 @@ fn named_barrier(
     Ok(Flow::Stop(if sync { Stop::NamedSync { id, threads } } else { Stop::NamedArrive { id, threads } }))
 }
 
-/// A value that must not be that of a product under way.
-fn landed(queue: &WgmmaQueue, regs: &Registers<'_>, value: Reg, slots: u32) -> Step<Flow> {
-    match (value..value + slots).find_map(|reg| marked(regs, reg)) {
-        Some((ticket, _)) => Err(broken(0, queue.blame(ticket))),
-        None => Ok(Flow::Next),
-    }
-}
-
 /// Waits for products: computes those whose turn has come, and takes the results.
 #[inline(never)]
 fn wgmma_wait<I: Isa>(
     program: &Program,
     warp: &mut Warp,
     regs: &mut Registers<'_>,
-    (block, state): (&BlockMemory<'_>, &AsyncState<'_>),
+    (block, state): (&BlockMemory<'_>, &mut AsyncState<'_>),
     (groups, values, results): (u32, &[Reg], &[Reg]),
     mask: u64,
-) -> Step {
+) -> Step<Flow> {
     whole(warp.existing, mask)?;
-    let watch = block.checks.nan || block.checks.infinity;
-    while let Some(pending) = warp.asynchronous.wgmma.next_to_complete(groups as usize) {
-        let Some(AsyncOp::Wgmma(op)) = program.asynchronous.get(pending.table as usize) else { continue };
-        let part = warp.index as usize % 4;
-        let who = Toucher { warp: warp.index, lane: Epoch::TOGETHER, pc: pending.pc };
-        for (operand, base) in operands(op, &pending) {
-            let ranges = operand.ranges.get(part).map(Vec::as_slice).unwrap_or_default();
-            for &(offset, len) in ranges {
-                let (at, len) = ((base + offset) as usize, len as usize);
-                if block.shared.check_written(at, len).is_err() {
-                    let unwritten = (0..len).step_by(op.ty.bytes()).find(|&byte| {
-                        block.shared.check_written(at + byte, op.ty.bytes()).is_err()
-                    });
-                    let address = (at + unwritten.unwrap_or(0)) as u64;
-                    let error = AccessError { fault: AccessFault::Uninitialized, lane: 0, address };
-                    let kind = FaultKind::Access { error, access: operand.access, shared: true, action: Action::Read };
-                    return Err((0, FaultKind::At { pc: pending.pc, kind: Box::new(kind) }));
-                }
-                if let Some(races) = state.races {
-                    let races = &mut *races.borrow_mut();
-                    let access = BulkAccess { who, known: &pending.known };
-                    let checked = races.check_async(access, at, len, false);
-                    races.note_async_read(who, at, len, false);
-                    checked.map_err(|conflict| {
-                        let kind = FaultKind::Race { conflict, access: operand.access, touch: Touch::Read };
-                        (0, FaultKind::At { pc: pending.pc, kind: Box::new(kind) })
-                    })?;
-                }
-            }
+    let (rank, own, group) = (block.rank, warp.index as usize, warp.index as usize / 4);
+    let Some(target) = state.queue(rank, own).map(|queue| queue.target(groups)) else { return Ok(Flow::Next) };
+    while state.queue(rank, own).is_some_and(|queue| queue.computed < target) {
+        let members = || (4 * group)..(4 * group + 4);
+        let next = state.queue(rank, own).map_or(0, |queue| queue.computed);
+        if members().any(|warp| state.queue(rank, warp).is_none_or(|queue| queue.issued <= next)) {
+            return Ok(Flow::Wait(Wait::Warpgroup));
         }
-        let special = warp.asynchronous.wgmma.complete::<I>(op, &pending, block.shared, 16 * part, watch);
-        if let Some(special) = special {
-            let moment = Moment {
-                program,
-                regs,
-                births: &mut warp.births,
-                pc: pending.pc,
-                mask,
-                strict: block.checks.infinity,
-            };
-            let factors = special.factors.iter().copied();
-            if let Some(found) = moment.term(factors, special.before, special.result, special.lane) {
-                return Err(FaultKind::number(found));
-            }
+        compute_product::<I>(program, (block, state), members())?;
+    }
+    let queue = state.blocks.get_mut(rank as usize).and_then(|block| block.products.get_mut(own));
+    let specials = queue.map(|queue| queue.waited_for(target)).unwrap_or_default();
+    for (pc, special) in specials {
+        let strict = block.checks.infinity;
+        let moment = Moment { program, regs, births: &mut warp.births, pc, mask, strict };
+        let factors = special.factors.iter().copied();
+        if let Some(found) = moment.term(factors, special.before, special.result, special.lane) {
+            return Err(FaultKind::number(found));
         }
     }
+    if let (Some(races), Some(last)) = (state.races, target.checked_sub(1)) {
+        let computed = state.blocks.get(rank as usize).and_then(|block| block.computed.get(group));
+        if let Some((Some(component), ticks)) = computed {
+            let tick = ticks.get(last as usize).copied().unwrap_or(0);
+            races.borrow_mut().learn(warp.index, *component, tick);
+        }
+    }
+    let Some(queue) = state.queue(rank, own) else { return Ok(Flow::Next) };
     for (&value, &result) in values.iter().zip(results) {
-        warp.asynchronous.wgmma.take(regs, value, result, groups).map_err(|fault| broken(0, fault))?;
+        queue.take(regs, value, result, groups).map_err(|fault| broken(0, fault))?;
+    }
+    Ok(Flow::Next)
+}
+
+/// Computes the oldest product of a warpgroup, for all its warps.
+fn compute_product<I: Isa>(
+    program: &Program,
+    (block, state): (&BlockMemory<'_>, &mut AsyncState<'_>),
+    members: std::ops::Range<usize>,
+) -> Step {
+    let group = members.start / 4;
+    let component = state.products_component(block.rank, group);
+    let tick = state.races.map_or(0, |races| races.borrow_mut().next_tick());
+    let watch = block.checks.nan || block.checks.infinity;
+    let races = state.races;
+    let Some(own) = state.blocks.get_mut(block.rank as usize) else { return Ok(()) };
+    for (part, warp) in members.enumerate() {
+        let Some(queue) = own.products.get_mut(warp) else { continue };
+        let Some(pending) = queue.take_oldest() else { continue };
+        let Some(AsyncOp::Wgmma(op)) = program.asynchronous.get(pending.table as usize) else { continue };
+        let at_product = |kind| (0, FaultKind::At { pc: pending.pc, kind: Box::new(kind) });
+        let who = Toucher { warp: warp as u32, lane: Epoch::TOGETHER, pc: pending.pc };
+        for (operand, base) in operands(op, &pending) {
+            let (ranges, size) = (operand.ranges.get(part).map(Vec::as_slice).unwrap_or_default(), op.ty.bytes());
+            for &(offset, len) in ranges {
+                let (at, len) = ((base + offset) as usize, len as usize);
+                let checked = races.map_or(Ok(()), |races| {
+                    let races = &mut *races.borrow_mut();
+                    let checked = races.check_async(BulkAccess { who, known: &pending.known }, at, len, false);
+                    races.note_product_read((pending.pc, component, tick), warp as u32, at, len);
+                    checked
+                });
+                checked.map_err(|conflict| {
+                    at_product(FaultKind::Race { conflict, access: operand.access, touch: Touch::Read })
+                })?;
+                if block.shared.check_written(at, len).is_err() {
+                    let is_unwritten = |byte: &usize| block.shared.check_written(at + byte, size).is_err();
+                    let byte = (0..len).step_by(size).find(is_unwritten).unwrap_or(0);
+                    let error =
+                        AccessError { fault: AccessFault::Uninitialized, lane: 0, address: (at + byte) as u64 };
+                    let (access, action) = (operand.access, Action::Read);
+                    return Err(at_product(FaultKind::Access { error, access, shared: true, action }));
+                }
+            }
+        }
+        queue.compute::<I>(op, &pending, block.shared, 16 * part, watch);
+    }
+    if let Some((_, ticks)) = own.computed.get_mut(group) {
+        ticks.push(tick);
     }
     Ok(())
 }
@@ -289,6 +314,15 @@ fn operands<'o>(op: &'o WgmmaOp, pending: &Pending) -> impl Iterator<Item = (&'o
 }
 
 impl Context<'_, '_, '_> {
+    /// A value that must not be that of a product under way.
+    fn landed(&self, value: Reg, slots: u32) -> Step<Flow> {
+        let Some((ticket, _)) = (value..value + slots).find_map(|reg| marked(self.regs, reg)) else {
+            return Ok(Flow::Next);
+        };
+        let queue = self.state.queue(self.block.rank, self.warp as usize);
+        Err(broken(0, queue.map_or(AsyncFault::HandedOn, |queue| queue.blame(ticket))))
+    }
+
     fn races(&self) -> Option<std::cell::RefMut<'_, SharedRaces>> {
         self.state.races.map(RefCell::borrow_mut)
     }
@@ -621,16 +655,20 @@ impl Context<'_, '_, '_> {
         }
         let known = self.races().map(|mut races| races.snapshot(self.warp)).unwrap_or_default();
         let pending = Pending::new(self.pc, table, (bases[0], bases[1]), known);
+        let (rank, warp) = (self.block.rank, self.warp);
+        let component = self.state.products_component(rank, warp as usize / 4);
         if let Some(mut races) = self.races() {
-            let who = Toucher { warp: self.warp, lane: Epoch::TOGETHER, pc: self.pc };
             for (operand, base) in operands(op, &pending) {
-                let ranges = operand.ranges.get(self.warp as usize % 4).map(Vec::as_slice).unwrap_or_default();
+                let ranges = operand.ranges.get(warp as usize % 4).map(Vec::as_slice).unwrap_or_default();
                 for &(offset, len) in ranges {
-                    races.note_async_read(who, (base + offset) as usize, len as usize, true);
+                    races.note_product_issue((self.pc, component), warp, (base + offset) as usize, len as usize);
                 }
             }
         }
-        let issued = self.own.wgmma.issue::<I>(self.regs, op, pending, self.block.shared);
+        // Another warp may wait for this one's part.
+        self.state.woken = true;
+        let queue = self.state.blocks.get_mut(rank as usize).and_then(|block| block.products.get_mut(warp as usize));
+        let issued = queue.map_or(Ok(()), |queue| queue.issue::<I>(self.regs, op, pending, self.block.shared));
         issued.map_err(|fault| broken(0, fault))?;
         Ok(Flow::Next)
     }

@@ -7,6 +7,7 @@ use super::fault::AsyncFault;
 use super::mbarrier::Mbarrier;
 use super::tensor_map::BoundMap;
 use super::transfer::{Transfer, load_box};
+use super::wgmma::WgmmaQueue;
 use crate::emulator::memory::{COMPONENTS, GlobalMemory, Knowledge, Region, SharedMemory, SharedRaces};
 use crate::emulator::op::Pc;
 use crate::emulator::program::Program;
@@ -20,6 +21,8 @@ pub(crate) enum Wait {
     Registers { count: u32 },
     /// The barrier of the cluster.
     Cluster,
+    /// The other warps of the warpgroup, which must issue a product too.
+    Warpgroup,
 }
 
 /// What the warps of one block share.
@@ -35,6 +38,10 @@ pub(crate) struct BlockState {
     steps: Vec<Vec<(Pc, [u32; 2])>>,
     /// How much of it each warp has done.
     done: Vec<usize>,
+    /// The products of each warp.
+    pub(crate) products: Vec<WgmmaQueue>,
+    /// Of each warpgroup, the component of its products in the clocks, and the tick at which each was computed.
+    pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
 }
 
 /// What the warps of a cluster share.
@@ -84,6 +91,8 @@ impl BlockState {
             free_registers: 0,
             steps: vec![Vec::new(); warps.div_ceil(4)],
             done: vec![0; warps],
+            products: (0..warps).map(|_| WgmmaQueue::default()).collect(),
+            computed: vec![(None, Vec::new()); warps.div_ceil(4)],
         }
     }
 
@@ -152,6 +161,11 @@ impl<'a> AsyncState<'a> {
         }
     }
 
+    /// The products of a warp.
+    pub(crate) fn queue(&self, rank: u32, warp: usize) -> Option<&WgmmaQueue> {
+        self.blocks.get(rank as usize)?.products.get(warp)
+    }
+
     /// The mbarrier at an address of a block.
     pub(crate) fn barrier(&mut self, rank: u32, address: u32) -> Option<&mut Mbarrier> {
         self.blocks.get_mut(rank as usize)?.barriers.get_mut(&address)
@@ -163,6 +177,18 @@ impl<'a> AsyncState<'a> {
         let next = self.components;
         let Some(barrier) = self.barrier(rank, address) else { return COMPONENTS - 1 };
         let component = *barrier.component.get_or_insert(next.min(COMPONENTS - 1));
+        if component == next {
+            self.components += 1;
+        }
+        component
+    }
+
+    /// The clocks' component of the products of a warpgroup.
+    pub(crate) fn products_component(&mut self, rank: u32, group: usize) -> u32 {
+        let next = self.components;
+        let computed = self.blocks.get_mut(rank as usize).and_then(|block| block.computed.get_mut(group));
+        let Some((component, _)) = computed else { return COMPONENTS - 1 };
+        let component = *component.get_or_insert(next.min(COMPONENTS - 1));
         if component == next {
             self.components += 1;
         }

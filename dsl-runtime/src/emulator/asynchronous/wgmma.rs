@@ -1,8 +1,9 @@
 //! Products under way and their accumulators.
 //!
-//! A warp computes its 16 rows of a product when it waits for it. Until then the registers of the result
-//! hold a mark: it names the product and the register, moves with the value through loops and branches,
-//! and is looked for wherever the value must not be used.
+//! A product is computed when the first warp of its warpgroup waits for it, 16 rows for each of the four warps,
+//! which must all have issued it. Until a warp's own wait the registers of its result hold a mark: it names the
+//! product and the register, moves with the value through loops and branches, and is looked for wherever the
+//! value must not be used.
 
 use std::collections::VecDeque;
 
@@ -70,18 +71,25 @@ pub(crate) struct Pending {
 /// What a warp has started.
 #[derive(Debug, Default)]
 pub(crate) struct WgmmaQueue {
+    /// Products that are not computed.
     pending: VecDeque<Pending>,
+    /// Where the products that the warp has not waited for were issued.
+    unwaited: VecDeque<Pc>,
     accumulators: Vec<Accumulator>,
     next_ticket: u32,
-    /// Groups that were issued, and those that are complete.
-    issued: u64,
-    completed: u64,
+    /// Products that were issued, those that are computed, and those that the warp has waited for.
+    pub(crate) issued: u64,
+    pub(crate) computed: u64,
+    waited: u64,
+    /// Elements that became infinite or NaN, until the warp's wait tells of them.
+    specials: Vec<(Pc, Special)>,
 }
 
 /// Accumulators of completed products that are kept for later waits.
 const KEPT: usize = 16;
 
-/// An element that is not finite although it was: its register, its lane, and what made it.
+/// An element that is not finite although it was: its lane, and what made it.
+#[derive(Debug)]
 pub(crate) struct Special {
     pub(crate) lane: u32,
     pub(crate) before: f32,
@@ -97,21 +105,28 @@ fn place(register: usize) -> (usize, usize, usize) {
 }
 
 impl WgmmaQueue {
-    pub(crate) fn clear(&mut self) {
-        self.pending.clear();
-        self.accumulators.clear();
-        (self.issued, self.completed) = (0, 0);
+    /// Where the oldest product that has not been waited for was issued.
+    pub(crate) fn first_unwaited(&self) -> Option<Pc> {
+        self.unwaited.front().copied()
     }
 
-    /// Where the oldest product that has not been waited for was issued.
-    pub(crate) fn first_pending(&self) -> Option<Pc> {
-        self.pending.front().map(|pending| pending.pc)
+    /// The number of products that are behind a wait which leaves `groups` in flight.
+    pub(crate) fn target(&self, groups: u32) -> u64 {
+        self.issued.saturating_sub(u64::from(groups)).max(self.waited)
+    }
+
+    /// The warp has waited for so many products; what became infinite or NaN in them.
+    pub(crate) fn waited_for(&mut self, target: u64) -> Vec<(Pc, Special)> {
+        let count = target.saturating_sub(self.waited) as usize;
+        self.unwaited.drain(..count.min(self.unwaited.len()));
+        self.waited = self.waited.max(target);
+        std::mem::take(&mut self.specials)
     }
 
     /// Which rule the use of a marked value breaks.
     pub(crate) fn blame(&self, ticket: u32) -> AsyncFault {
         match self.accumulators.iter().find(|accumulator| accumulator.ticket == ticket) {
-            Some(found) if found.group >= self.completed => AsyncFault::InFlight { issued: found.issued },
+            Some(found) if found.group >= self.waited => AsyncFault::InFlight { issued: found.issued },
             Some(found) => AsyncFault::NotTied { issued: found.issued },
             None => AsyncFault::HandedOn,
         }
@@ -172,6 +187,7 @@ impl WgmmaQueue {
         if let Some((earlier, _)) = chained {
             self.pending.iter_mut().filter(|other| other.accumulator == earlier).for_each(|o| o.accumulator = ticket);
         }
+        self.unwaited.push_back(pending.pc);
         self.pending.push_back(pending);
         self.issued += 1;
         for (register, &d) in op.d.iter().enumerate() {
@@ -182,39 +198,34 @@ impl WgmmaQueue {
 
     fn make_room(&mut self) {
         if self.accumulators.len() >= KEPT {
-            let completed = self.completed;
-            if let Some(oldest) = self.accumulators.iter().position(|accumulator| accumulator.group < completed) {
+            let waited = self.waited;
+            if let Some(oldest) = self.accumulators.iter().position(|accumulator| accumulator.group < waited) {
                 self.accumulators.remove(oldest);
             }
         }
     }
 
-    /// The oldest product, when more than `keep` are under way.
-    pub(crate) fn next_to_complete(&mut self, keep: usize) -> Option<Pending> {
-        if self.pending.len() <= keep {
-            return None;
-        }
-        self.completed += 1;
+    /// The oldest product that is not computed.
+    pub(crate) fn take_oldest(&mut self) -> Option<Pending> {
         self.pending.pop_front()
     }
 
-    /// Computes a product. Gives the first element that became infinite or NaN, when that is asked for.
-    pub(crate) fn complete<I: Isa>(
+    /// Computes a product.
+    pub(crate) fn compute<I: Isa>(
         &mut self,
         op: &WgmmaOp,
         pending: &Pending,
         memory: &SharedMemory,
         rows: usize,
         watch: bool,
-    ) -> Option<Special> {
-        let accumulator = self.accumulators.iter_mut().find(|other| other.ticket == pending.accumulator)?;
+    ) {
+        self.computed += 1;
+        let found = self.accumulators.iter_mut().find(|other| other.ticket == pending.accumulator);
+        let Some(accumulator) = found else { return };
         let job = Job { op, pending, memory, rows, watch };
-        #[cfg(target_arch = "x86_64")]
-        if I::FMA {
-            // SAFETY: an instruction set with FMA is chosen only where `has_avx2` holds.
-            return unsafe { job.run_avx2(&mut accumulator.tiles) };
+        if let Some(special) = job.run_on::<I>(&mut accumulator.tiles) {
+            self.specials.push((pending.pc, special));
         }
-        job.run::<Baseline>(&mut accumulator.tiles)
     }
 
     /// Takes the value of a register out of a completed product; `None` when the register holds no mark.
@@ -233,7 +244,7 @@ impl WgmmaQueue {
         let Some(found) = self.accumulators.iter().rev().find(|accumulator| accumulator.ticket == ticket) else {
             return Err(AsyncFault::HandedOn);
         };
-        if found.group >= self.completed {
+        if found.group >= self.waited {
             return Err(AsyncFault::LeftInFlight { issued: found.issued, groups });
         }
         let (tile, first_row, column) = place(register);
@@ -259,6 +270,15 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    fn run_on<I: Isa>(&self, tiles: &mut [Tile]) -> Option<Special> {
+        #[cfg(target_arch = "x86_64")]
+        if I::FMA {
+            // SAFETY: an instruction set with FMA is chosen only where `has_avx2` holds.
+            return unsafe { self.run_avx2(tiles) };
+        }
+        self.run::<Baseline>(tiles)
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
     fn run_avx2(&self, tiles: &mut [Tile]) -> Option<Special> {

@@ -26,14 +26,15 @@ struct BulkLine {
 /// The shadow of bulk accesses. Empty for kernels without.
 pub(super) struct Bulk {
     lines: Vec<BulkLine>,
-    /// Of each line, one cell a warp: its last bulk read; flagged while it is under way.
+    /// Of each line, one cell a warp and one a warpgroup: its last bulk read; flagged while it is under way.
     reads: Box<[Epoch]>,
-    warps: usize,
+    rows: usize,
 }
 
 impl Bulk {
     pub(super) fn new(lines: usize, warps: usize) -> Self {
-        Self { lines: vec![BulkLine::default(); lines], reads: untouched(lines * warps), warps }
+        let rows = warps + warps.div_ceil(4);
+        Self { lines: vec![BulkLine::default(); lines], reads: untouched(lines * rows), rows }
     }
 
     /// Forgets all.
@@ -44,7 +45,7 @@ impl Bulk {
 
     /// What earlier blocks did is seen by all.
     pub(super) fn start_block(&mut self) {
-        for (line, reads) in self.lines.iter_mut().zip(self.reads.chunks_exact_mut(self.warps.max(1))) {
+        for (line, reads) in self.lines.iter_mut().zip(self.reads.chunks_exact_mut(self.rows.max(1))) {
             if line.touched {
                 *line = BulkLine::default();
                 reads.fill(Epoch::default());
@@ -59,8 +60,8 @@ impl Bulk {
     }
 
     fn reads_of(&self, line: usize) -> impl Iterator<Item = Epoch> + '_ {
-        let first = line * self.warps;
-        self.reads.get(first..first + self.warps).unwrap_or_default().iter().copied()
+        let first = line * self.rows;
+        self.reads.get(first..first + self.rows).unwrap_or_default().iter().copied()
     }
 }
 
@@ -211,28 +212,74 @@ impl SharedRaces {
         epoch.time() <= known.issued.max(known.seen_of(own))
     }
 
-    /// Notes a bulk read: as under way, or as done.
+    /// Notes a warp's bulk read: as under way, or as done.
     pub(crate) fn note_async_read(&mut self, who: Toucher, at: usize, len: usize, under_way: bool) {
+        let (component, now) = self.moment(who.warp);
+        let epoch = Epoch::new(now, who.pc, component, Epoch::TOGETHER);
         let (lines, whole) = self.bulk_lines(at, len);
-        let component = self.first_warp + who.warp;
-        let now = self.clock(who.warp).map_or(0, |clock| clock.now);
-        if !whole {
-            if !under_way {
-                self.note_rows(who, std::iter::once((Epoch::TOGETHER, at)), len, Touch::Read);
-            }
+        if whole {
+            self.note_read_lines(lines, component as usize, epoch, under_way);
+        } else if !under_way {
+            self.note_rows(who, std::iter::once((Epoch::TOGETHER, at)), len, Touch::Read);
+        }
+    }
+
+    /// Notes that a warp has issued a product which reads these bytes.
+    pub(crate) fn note_product_issue(&mut self, (pc, component): (u32, u32), warp: u32, at: usize, len: usize) {
+        let (lines, whole) = self.bulk_lines(at, len);
+        if whole {
+            let epoch = Epoch::new(self.tick, pc, component, Epoch::TOGETHER);
+            self.note_read_lines(lines, self.row_of_products(warp), epoch, true);
+        }
+    }
+
+    /// Notes that a warp's part of a product has read these bytes, at a tick of the warpgroup's own component.
+    pub(crate) fn note_product_read(
+        &mut self,
+        (pc, component, tick): (u32, u32, u32),
+        warp: u32,
+        at: usize,
+        len: usize,
+    ) {
+        let epoch = Epoch::new(tick, pc, component, Epoch::TOGETHER);
+        let (lines, whole) = self.bulk_lines(at, len);
+        if whole {
+            self.note_read_lines(lines, self.row_of_products(warp), epoch, false);
             return;
         }
-        let epoch = Epoch::new(now, who.pc, component, Epoch::TOGETHER);
-        let epoch = if under_way { epoch.in_flight() } else { epoch };
-        let (warps, own) = (self.bulk.warps, component as usize);
         for line in lines {
-            if let Some(line) = self.bulk.lines.get_mut(line) {
-                line.touched = true;
-                line.reading = if under_way { line.reading + 1 } else { line.reading.saturating_sub(1) };
+            if let Some(line) = self.lines.get_mut(line) {
+                line.read = line.read.max(tick);
             }
-            if let Some(read) = self.bulk.reads.get_mut(line * warps + own) {
+        }
+        let (first, end) = self.range(at, len);
+        let row = (self.first_warp + warp) as usize * self.cells;
+        if let Some(cells) = self.reads.get_mut(row + first..row + end) {
+            cells.fill(epoch);
+        }
+    }
+
+    fn row_of_products(&self, warp: u32) -> usize {
+        self.clocks.len() + (self.first_warp + warp) as usize / 4
+    }
+
+    fn note_read_lines(&mut self, lines: std::ops::Range<usize>, row: usize, epoch: Epoch, under_way: bool) {
+        let epoch = if under_way { epoch.in_flight() } else { epoch };
+        let rows = self.bulk.rows;
+        for line in lines {
+            let Some(bulk) = self.bulk.lines.get_mut(line) else { continue };
+            bulk.touched = true;
+            bulk.reading = if under_way { bulk.reading + 1 } else { bulk.reading.saturating_sub(1) };
+            if let Some(read) = self.bulk.reads.get_mut(line * rows + row) {
                 *read = epoch;
             }
+        }
+    }
+
+    /// A warp learns what a component did up to a tick.
+    pub(crate) fn learn(&mut self, warp: u32, component: u32, tick: u32) {
+        if let Some(clock) = self.clocks.get_mut((self.first_warp + warp) as usize) {
+            clock.known.see(component, tick);
         }
     }
 

@@ -158,12 +158,6 @@ impl SharedRaces {
         (self.first_cell / self.cells_of_block.max(1) * self.warps_of_block) as u32
     }
 
-    /// The block of the cluster that an epoch's warp is in, and its number there.
-    pub(crate) fn warp_of(&self, epoch: Epoch) -> (u32, u32) {
-        let warps = self.warps_of_block.max(1) as u32;
-        (epoch.warp() / warps, epoch.warp() % warps)
-    }
-
     /// Knowledge of nothing.
     pub(crate) fn nothing(&self) -> Knowledge {
         Knowledge::nothing(self.components, self.asynchronous)
