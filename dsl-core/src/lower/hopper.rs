@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 use melior::ir::operation::{OperationLike, OperationResult};
 
 use super::build::{
-    Builder, F32, I8, I16, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string,
-    type_of,
+    Builder, F32, I8, I16, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
 };
 use crate::Error;
 use crate::dialect::LwOp;
