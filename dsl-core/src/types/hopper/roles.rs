@@ -102,16 +102,21 @@ impl WarpgroupRole {
         })
     }
 
-    /// Takes the role's registers, as the first thing under [`WarpgroupRole::is_mine`]; gives the warpgroup's
-    /// number in the role.
+    /// Takes the role's registers, as the first thing under [`WarpgroupRole::is_mine`].
     #[track_caller]
-    pub fn begin(&self) -> I32 {
+    pub fn begin(&self) {
         let loc = Location::caller();
         if self.registers != self.entry {
             let kind = if self.registers > self.entry { "inc" } else { "dec" };
             let attributes = [("regs", Attr::Int(self.registers.into())), ("kind", Attr::Str(kind.to_owned()))];
             trace::emit0("lw.setmaxnreg", &[], &attributes, loc);
         }
+    }
+
+    /// The warpgroup's number in the role, from 0 on.
+    #[track_caller]
+    pub fn number(&self) -> I32 {
+        let loc = Location::caller();
         match self.first {
             0 => self.warpgroup,
             first => {

@@ -1,0 +1,490 @@
+//! `fmha_fwd` for Hopper: FlashAttention-3's algorithm with tensor copies, warpgroup products and roles.
+//!
+//! A block has one producer warpgroup, of which one thread starts copies, and two or three consumer warpgroups
+//! with 64 query rows each. Keys and values go through rings of stages. A consumer multiplies `Q K^T` of one
+//! tile of keys while `P V` of the tile before runs, and works on the exponentials while the tensor cores are
+//! the other warpgroup's: they take turns.
+//!
+//! Blocks are persistent: block `b` takes work `b`, `b + blocks`, and so on, and the producer fetches the next
+//! work's tiles while consumers write out the last one's rows. Tiles of keys come from right to left, so that
+//! those with something to mask come first, in loops of their own.
+//!
+//! J. Shah et al., "FlashAttention-3" (2024), algorithm 2; in base 2 as in [`super::mma`].
+
+use lacewing_core::prelude::*;
+
+use super::{LN_2, causal_limit};
+
+/// Query rows of a consumer warpgroup.
+const ROWS: usize = 64;
+/// Threads of a warpgroup.
+const WARPGROUP: usize = 128;
+
+/// What the kernel is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HopperGeometry {
+    /// Elements of a query, key or value: 64, 96, 128, 192 or 256.
+    pub head_dim: usize,
+    /// Whether a query sees only keys up to its own.
+    pub causal: bool,
+    /// Consumer warpgroups: 2 or 3.
+    pub consumers: usize,
+    /// Keys of a tile.
+    pub block_n: usize,
+    /// Stages of the rings of keys and values.
+    pub stages: usize,
+    /// Whether consumers take turns at the tensor cores.
+    pub turns: bool,
+}
+
+impl HopperGeometry {
+    /// Query rows of a block.
+    pub fn block_m(&self) -> usize {
+        self.consumers * ROWS
+    }
+
+    fn threads(&self) -> u32 {
+        ((self.consumers + 1) * WARPGROUP) as u32
+    }
+
+    /// Registers of a producer's and a consumer's thread.
+    fn registers(&self) -> (u32, u32) {
+        if self.consumers == 2 { (24, 240) } else { (32, 160) }
+    }
+}
+
+/// One piece of work: the query rows of a block.
+#[derive(Clone, Copy, Carried)]
+struct Work {
+    first_row: I32,
+    head: I32,
+    batch: I32,
+    /// Valid keys of the sequence.
+    keys: I32,
+    /// Tiles of keys, at least one.
+    tiles: I32,
+}
+
+/// The sizes that work is cut from.
+#[derive(Clone, Copy)]
+struct Sizes {
+    seqlen_q: I32,
+    seqlen_kv: I32,
+    heads: I32,
+    row_blocks: I32,
+    /// Heads whose work is mixed, for causal attention.
+    group: I32,
+}
+
+/// Work number `index`. Row blocks of one head follow each other, so that its keys stay in the L2 cache. With a
+/// causal mask the longest come first, mixed over a group of heads, so that all blocks end together.
+#[device]
+fn work_at(index: I32, geometry: &HopperGeometry, sizes: &Sizes, kv_len: Tensor<I32, 1>) -> Work {
+    let block_m = geometry.block_m() as i32;
+    let (row_block, head_index) = if const_expr(geometry.causal) {
+        let per_group = sizes.row_blocks * sizes.group;
+        let rest = index % per_group;
+        (sizes.row_blocks - 1 - rest / sizes.group, index / per_group * sizes.group + rest % sizes.group)
+    } else {
+        (index % sizes.row_blocks, index / sizes.row_blocks)
+    };
+    let (head, batch) = (head_index % sizes.heads, head_index / sizes.heads);
+    let first_row = row_block * block_m;
+    // A length that is no length must not lead out of K.
+    let keys = kv_len.at(batch).load().max(0).min(sizes.seqlen_kv);
+    let visible = if const_expr(geometry.causal) {
+        let last_row = (first_row + block_m).min(sizes.seqlen_q) - 1;
+        keys.min(causal_limit(last_row, sizes.seqlen_q, sizes.seqlen_kv))
+    } else {
+        keys
+    };
+    let block_n = geometry.block_n as i32;
+    let tiles = ((visible + (block_n - 1)) / block_n).max(1);
+    Work { first_row, head, batch, keys, tiles }
+}
+
+/// The running maximum of a thread's two rows, and its share of their sums.
+#[derive(Clone, Copy, Carried)]
+struct RowState {
+    max: [F32; 2],
+    sum: [F32; 2],
+}
+
+/// Which of a thread's two rows an accumulator's element stands in.
+fn half_of(element: usize) -> usize {
+    element / 2 % 2
+}
+
+/// Online softmax: turns scores into `2^(scale (score - maximum))`, and gives what earlier sums of the two rows
+/// are to be multiplied with. `guarded` where a row may have seen no key so far.
+#[device]
+fn softmax(s: &mut Accumulator, rows: &mut RowState, scale: F32, guarded: bool) -> [F32; 2] {
+    let count = s.len();
+    let mut base = rows.max;
+    for half in range_constexpr(2) {
+        // Two chains a row: each maximum takes the result of the one before.
+        let mut chains = [rows.max[half], s[2 * half + 1]];
+        chains[0] = chains[0].maxnum(s[2 * half]);
+        for i in range_constexpr(4, count) {
+            if const_expr(half_of(i) == half) {
+                chains[i % 2] = chains[i % 2].maxnum(s[i]);
+            }
+        }
+        base[half] = chains[0].maxnum(chains[1]);
+    }
+    for half in range_constexpr(2) {
+        base[half] = base[half].maxnum(shfl_xor(base[half], 2));
+    }
+    for half in range_constexpr(2) {
+        base[half] = base[half].maxnum(shfl_xor(base[half], 1));
+    }
+    let mut rescale = base;
+    let mut shift = base;
+    for half in range_constexpr(2) {
+        let max = base[half];
+        if const_expr(guarded) {
+            // Subtracting 0 keeps -inf - -inf out.
+            base[half] = (max == f32::NEG_INFINITY).select(F32::from(0.0), max);
+        }
+        rescale[half] = ((rows.max[half] - base[half]) * scale).exp2_fast();
+        shift[half] = -(base[half] * scale);
+        rows.max[half] = max;
+    }
+    for i in range_constexpr(count) {
+        s[i] = s[i].fma(scale, shift[half_of(i)]).exp2_fast();
+    }
+    for half in range_constexpr(2) {
+        let mut chains = [rows.sum[half].fma(rescale[half], s[2 * half]), s[2 * half + 1]];
+        for i in range_constexpr(4, count) {
+            if const_expr(half_of(i) == half) {
+                chains[i % 2] += s[i];
+            }
+        }
+        rows.sum[half] = chains[0] + chains[1];
+    }
+    rescale
+}
+
+/// Hides the scores of keys from the limit of each of the thread's two rows on; limits count from the thread's
+/// first column.
+#[device]
+fn mask(s: &mut Accumulator, limits: [I32; 2]) {
+    for i in range_constexpr(s.len()) {
+        let column = (i / 4 * 8 + i % 2) as i32;
+        s[i] = (limits[half_of(i)] > column).select(s[i], F32::from(f32::NEG_INFINITY));
+    }
+}
+
+/// What a consumer warpgroup works with.
+#[derive(Clone, Copy)]
+struct Consumer<T: WgmmaElement> {
+    q: SwizzledTile<T>,
+    k: SwizzledRing<T>,
+    v: SwizzledRing<T>,
+    queries: Pipeline,
+    keys: Pipeline,
+    values: Pipeline,
+    /// The named barriers at which warpgroups take turns, this one's number and the next one's.
+    turns: NamedBarriers,
+    number: I32,
+    next: I32,
+    /// The thread's first row in its block, and its first column in a tile.
+    row: I32,
+    column: I32,
+    scale_log2: F32,
+}
+
+/// What a consumer carries from one tile of keys to the next.
+#[derive(Carried)]
+struct State<T: MmaElement + WgmmaElement> {
+    rows: RowState,
+    /// Output so far, without the tile that `p` belongs to.
+    o: Accumulator,
+    p: Fragments<T>,
+    k_at: Cursor,
+    v_at: Cursor,
+}
+
+/// First key that each of the thread's two rows does not see, counted from the thread's first column of a tile.
+#[device]
+fn limits<T: WgmmaElement>(
+    c: &Consumer<T>,
+    geometry: &HopperGeometry,
+    sizes: &Sizes,
+    work: Work,
+    tile: I32,
+) -> [I32; 2] {
+    let start = tile * (geometry.block_n as i32) + c.column;
+    let mut limits = [work.keys - start; 2];
+    if const_expr(geometry.causal) {
+        for half in range_constexpr(2) {
+            let row = work.first_row + c.row + ((8 * half) as i32);
+            limits[half] = limits[half].min(causal_limit(row, sizes.seqlen_q, sizes.seqlen_kv) - start);
+        }
+    }
+    limits
+}
+
+/// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before.
+#[device]
+fn step<T: MmaElement + WgmmaElement>(
+    c: &Consumer<T>,
+    geometry: &HopperGeometry,
+    sizes: &Sizes,
+    work: Work,
+    round: I32,
+    tile: I32,
+    masked: bool,
+    state: &mut State<T>,
+) {
+    c.keys.wait(state.k_at);
+    if const_expr(geometry.turns) {
+        c.turns.at(c.number).sync();
+    }
+    let s = wgmma(c.q, c.k.stage(state.k_at.stage()).t());
+    c.values.wait(state.v_at);
+    let o = wgmma_add(&state.p, c.v.stage(state.v_at.stage()), std::mem::take(&mut state.o));
+    if const_expr(geometry.turns) {
+        c.turns.at(c.next).arrive();
+    }
+    let mut s = s.wait::<1>();
+    c.keys.release(state.k_at);
+    c.queries.release_if(tile == 0, c.queries.at(c.number, round));
+    if const_expr(masked) {
+        mask(&mut s, limits(c, geometry, sizes, work, tile));
+    }
+    let rescale = softmax(&mut s, &mut state.rows, c.scale_log2, masked);
+    let mut o = o.wait_after::<0>(&mut s);
+    c.values.release(state.v_at);
+    for i in range_constexpr(o.len()) {
+        o[i] *= rescale[half_of(i)];
+    }
+    state.o = o;
+    state.p = s.cast::<T>();
+    state.k_at.advance();
+    state.v_at.advance();
+}
+
+/// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]`; query head `h` reads key head
+/// `h / (Hq / Hkv)`. Keys from `kv_len[b]` on are padding. `group` divides B Hq: the heads whose row blocks are
+/// mixed when causal. Any grid in x.
+#[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1)]
+pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
+    #[comptime] geometry: HopperGeometry,
+    q: TensorMap<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    o: TensorMut<T, 4>,
+    lse: TensorMut<F32, 3>,
+    heads_kv: I32,
+    seqlen_kv: I32,
+    group: I32,
+    scale: F32,
+) {
+    let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
+    let block_m = geometry.block_m();
+    let row_blocks = (o.extent(2) + (block_m as i32 - 1)) / (block_m as i32);
+    let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
+    let works = row_blocks * o.extent(1) * o.extent(0);
+    let heads_per_kv = o.extent(1) / heads_kv;
+
+    let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
+    let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
+    let v_ring = SwizzledRing::<T>::new("v", geometry.stages, block_n, head_dim);
+    let mut setup = BarrierSetup::new();
+    let queries = Pipeline::new(&mut setup, "queries", consumers, 1);
+    let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
+    let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
+    setup.finish();
+
+    let (producer_registers, consumer_registers) = geometry.registers();
+    let [producer, consumer] = warpgroup_roles([(1, producer_registers), (consumers, consumer_registers)]);
+    if producer.is_mine() {
+        producer.begin();
+        if warp_id() == 0 && elect_one() {
+            let mut round = I32::from(0);
+            let (mut k_at, mut v_at) = (keys.start(), values.start());
+            for index in range(block_id(X), works, grid_dim(X)) {
+                let work = work_at(index, &geometry, &sizes, kv_len);
+                let (batch, head_kv) = (work.batch, work.head / heads_per_kv);
+                let last = work.tiles - 1;
+                let full = keys.acquire(k_at, k_ring.bytes());
+                k.load(k_ring.stage(k_at.stage()), (batch, head_kv, last * (block_n as i32), 0), full);
+                k_at.advance();
+                for c in range_constexpr(consumers) {
+                    let rows = q_tile.row_block(ROWS, c);
+                    let full = queries.acquire(queries.at(c, round), rows.bytes());
+                    q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
+                }
+                for behind in range(0, last) {
+                    let tile = last - behind;
+                    let full = keys.acquire(k_at, k_ring.bytes());
+                    k.load(k_ring.stage(k_at.stage()), (batch, head_kv, (tile - 1) * (block_n as i32), 0), full);
+                    k_at.advance();
+                    let full = values.acquire(v_at, v_ring.bytes());
+                    v.load(v_ring.stage(v_at.stage()), (batch, head_kv, tile * (block_n as i32), 0), full);
+                    v_at.advance();
+                }
+                let full = values.acquire(v_at, v_ring.bytes());
+                v.load(v_ring.stage(v_at.stage()), (batch, head_kv, 0, 0), full);
+                v_at.advance();
+                round += 1;
+            }
+        }
+    } else {
+        consumer.begin();
+        let number = consumer.number();
+        let thread = thread_id(X) % (WARPGROUP as i32);
+        let lane = lane_id();
+        let turns = named_barriers(1, consumers, 2 * WARPGROUP);
+        let next = (number == consumers as i32 - 1).select(I32::from(0), number + 1);
+        let c = Consumer {
+            q: q_tile.row_block(ROWS, number),
+            k: k_ring,
+            v: v_ring,
+            queries,
+            keys,
+            values,
+            turns,
+            number,
+            next,
+            row: number * (ROWS as i32) + thread / 32 * 16 + lane / 4,
+            column: lane % 4 * 2,
+            scale_log2: scale * std::f32::consts::LOG2_E,
+        };
+        if const_expr(geometry.turns) {
+            if number == consumers as i32 - 1 {
+                turns.at(0).arrive();
+            }
+        }
+        let mut round = I32::from(0);
+        let (mut k_at, mut v_at) = (keys.start(), values.start());
+        for index in range(block_id(X), works, grid_dim(X)) {
+            let mut work = work_at(index, &geometry, &sizes, kv_len);
+            work.keys = uniform(work.keys);
+            work.tiles = uniform(work.tiles);
+            let last = work.tiles - 1;
+
+            // The last tile of keys has nothing before it.
+            let q_at = queries.at(number, round);
+            queries.wait(q_at);
+            keys.wait(k_at);
+            let mut s = wgmma(c.q, k_ring.stage(k_at.stage()).t()).wait::<0>();
+            keys.release(k_at);
+            queries.release_if(last == 0, q_at);
+            k_at.advance();
+            mask(&mut s, limits(&c, &geometry, &sizes, work, last));
+            let mut rows = RowState { max: [F32::from(f32::NEG_INFINITY); 2], sum: [F32::from(0.0); 2] };
+            let _ = softmax(&mut s, &mut rows, c.scale_log2, true);
+            let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), k_at, v_at };
+
+            // Tiles that every row of the warpgroup sees whole need no mask.
+            let mut whole = last;
+            if const_expr(geometry.causal) {
+                let first_row = work.first_row + number * (ROWS as i32);
+                let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
+                whole = uniform((seen / (block_n as i32)).min(last));
+                for behind in range(0, last - whole) {
+                    step(&c, &geometry, &sizes, work, round, last - 1 - behind, true, &mut state);
+                }
+            }
+            for behind in range(0, whole) {
+                step(&c, &geometry, &sizes, work, round, whole - 1 - behind, false, &mut state);
+            }
+
+            values.wait(state.v_at);
+            let pv = wgmma_add(&state.p, v_ring.stage(state.v_at.stage()), std::mem::take(&mut state.o));
+            // Sums of whole rows, while the last product runs.
+            let mut total = state.rows.sum;
+            for half in range_constexpr(2) {
+                total[half] += shfl_xor(total[half], 2);
+                total[half] += shfl_xor(total[half], 1);
+            }
+            let mut acc = pv.wait::<0>();
+            values.release(state.v_at);
+            k_at = state.k_at;
+            v_at = state.v_at.next();
+            round += 1;
+
+            for half in range_constexpr(2) {
+                let row = work.first_row + c.row + ((8 * half) as i32);
+                let empty = total[half] == 0.0;
+                let inverse = empty.select(F32::from(0.0), total[half].rcp_fast());
+                for i in range_constexpr(acc.len()) {
+                    if const_expr(half_of(i) == half) {
+                        acc[i] *= inverse;
+                    }
+                }
+                if row < sizes.seqlen_q && lane % 4 == 0 {
+                    let log = (state.rows.max[half].fma(c.scale_log2, total[half].log2_fast())) * LN_2;
+                    lse.at((work.batch, work.head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), log));
+                }
+            }
+            store_rows(o, work, &c, &acc);
+        }
+    }
+}
+
+/// Writes a warpgroup's rows of the output, 16 bytes at once: the four lanes that share a row exchange pairs, so
+/// that each has the 8 elements of one of four neighbouring column groups.
+#[device]
+fn store_rows<T: MmaElement + WgmmaElement>(o: TensorMut<T, 4>, work: Work, c: &Consumer<T>, acc: &Accumulator) {
+    let member = lane_id() % 4;
+    let (odd, upper) = (member % 2 == 1, member / 2 == 1);
+    for half in range_constexpr(2) {
+        let row = work.first_row + c.row + ((8 * half) as i32);
+        let inside = row < o.extent(2);
+        for group in range_constexpr(acc.len() / 16) {
+            let mut words = [I32::from(0); 4];
+            for j in range_constexpr(4) {
+                let first = 4 * (4 * group + j) + 2 * half;
+                let pair = Vector::<F32, 2>::from([acc[first], acc[first + 1]]).cast::<T>();
+                words[j] = pair.bitcast::<I32, 1>().get(0);
+            }
+            // A 4 x 4 transpose in two exchanges: with the neighbour, then with the lane two away.
+            for j in range_constexpr(2) {
+                let got = shfl_xor(odd.select(words[2 * j], words[2 * j + 1]), 1);
+                words[2 * j] = odd.select(got, words[2 * j]);
+                words[2 * j + 1] = odd.select(words[2 * j + 1], got);
+            }
+            for j in range_constexpr(2) {
+                let got = shfl_xor(upper.select(words[j], words[j + 2]), 2);
+                words[j] = upper.select(got, words[j]);
+                words[j + 2] = upper.select(words[j + 2], got);
+            }
+            let column = member * 8 + ((32 * group) as i32);
+            let place = o.at((work.batch, work.head, row, column));
+            place.store_vec_if(inside, Vector::<I32, 4>::from(words).bitcast::<T, 8>());
+        }
+    }
+}
+
+#[cfg(test)]
+mod dump {
+    use super::*;
+    use lacewing_core::lower::{Emit, EmitOptions, emit};
+    #[test]
+    fn dump() {
+        let Ok(what) = std::env::var("HOPPER_DUMP") else { return };
+        // name=D,causal,consumers,block_n,stages,turns
+        for item in what.split_whitespace() {
+            let (path, rest) = item.split_once('=').unwrap();
+            let n: Vec<usize> = rest.split(',').map(|x| x.parse().unwrap()).collect();
+            let g = HopperGeometry { head_dim: n[0], causal: n[1] == 1, consumers: n[2], block_n: n[3], stages: n[4], turns: n[5] == 1 };
+            let start = std::time::Instant::now();
+            let traced = lacewing_core::trace_kernel(&fmha_fwd_hopper::<BF16>::new(g.clone()), Target::SM_90A).map_err(|e| panic!("{e}")).unwrap();
+            let mid = start.elapsed();
+            std::fs::write(format!("{path}.mlir"), traced.module.text(false)).unwrap();
+            for (w, ext) in [(Emit::Ptx, "ptx")] {
+                match emit(&traced, w, &EmitOptions::default()) {
+                    Ok(artifact) => std::fs::write(format!("{path}.{ext}"), artifact.as_bytes()).unwrap(),
+                    Err(e) => panic!("{e}"),
+                }
+            }
+            let panel = match traced.meta.params[1].kind { lacewing_core::ParamKind::TensorMap { box_shape, .. } => box_shape[0], _ => 0 };
+            std::fs::write(format!("{path}.json"), format!("{{\"D\": {}, \"causal\": {}, \"consumers\": {}, \"block_n\": {}, \"smem\": {}, \"panel\": {panel}, \"cluster\": 1}}", n[0], n[1], n[2], n[3], traced.meta.shared_bytes)).unwrap();
+            println!("{path} trace {:?} all {:?} smem {} {:?}", mid, start.elapsed(), traced.meta.shared_bytes, traced.meta.params);
+        }
+    }
+}
