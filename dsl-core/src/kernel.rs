@@ -257,7 +257,9 @@ fn dims(operation: &OperationRef<'_, '_>, name: &str) -> Option<[u32; 3]> {
 /// lacks, or what MLIR's verifier finds.
 pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Error> {
     let loc = kernel.location();
-    let attributes = kernel.attributes();
+    let mut attributes = kernel.attributes();
+    // Clusters of one block are no clusters: kernels may compute the extents.
+    attributes.cluster = attributes.cluster.filter(|extents| *extents != [1, 1, 1]);
     let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
         trace::run(target, || {
             trace::with(|t| {

@@ -35,7 +35,18 @@ pub struct HopperGeometry {
     pub stages: usize,
     /// Whether consumers take turns at the tensor cores.
     pub turns: bool,
+    /// Blocks of a cluster, which share the tiles of keys and values: 1 or 2; 1 when causal.
+    pub cluster: usize,
+    /// Whether blocks draw their work from a counter instead of taking it in turn.
+    pub dynamic: bool,
+    /// Exponentials of a thread and tile that are taken before the output of the tile before is waited for.
+    pub early: usize,
+    /// Whether the output is rescaled only where a maximum has grown by more than 2^[`SLACK`].
+    pub lazy: bool,
 }
+
+/// Growth of a maximum, as a power of two, that lazy rescaling lets pass.
+const SLACK: f32 = 8.0;
 
 impl HopperGeometry {
     /// Query rows of a block.
@@ -76,20 +87,31 @@ struct Sizes {
     group: I32,
 }
 
+/// Quotient and remainder of what is not negative: without the steps that signs would take.
+#[device]
+fn divide(a: I32, b: I32) -> (I32, I32) {
+    let quotient = (a.cast::<U32>() / b.cast::<U32>()).cast::<I32>();
+    (quotient, a - quotient * b)
+}
+
 /// Work number `index`. Row blocks of one head follow each other, so that its keys stay in the L2 cache. With a
 /// causal mask the longest come first, mixed over a group of heads, so that all blocks end together.
 #[device]
 fn work_at(index: I32, geometry: &HopperGeometry, sizes: &Sizes, kv_len: Tensor<I32, 1>) -> Work {
     let block_m = geometry.block_m() as i32;
     let (row_block, head_index) = if const_expr(geometry.causal) {
-        let per_group = sizes.row_blocks * sizes.group;
-        let rest = index % per_group;
-        (sizes.row_blocks - 1 - rest / sizes.group, index / per_group * sizes.group + rest % sizes.group)
+        let (groups, rest) = divide(index, sizes.row_blocks * sizes.group);
+        let (behind, member) = divide(rest, sizes.group);
+        (sizes.row_blocks - 1 - behind, groups * sizes.group + member)
     } else {
-        (index % sizes.row_blocks, index / sizes.row_blocks)
+        let (head_index, row_block) = divide(index, sizes.row_blocks);
+        (row_block, head_index)
     };
-    let (head, batch) = (head_index % sizes.heads, head_index / sizes.heads);
-    let first_row = row_block * block_m;
+    let (batch, head) = divide(head_index, sizes.heads);
+    let mut first_row = row_block * block_m;
+    if const_expr(geometry.cluster > 1) {
+        first_row = (row_block * (geometry.cluster as i32) + cluster_rank()) * block_m;
+    }
     // A length that is no length must not lead out of K.
     let keys = kv_len.at(batch).load().max(0).min(sizes.seqlen_kv);
     let visible = if const_expr(geometry.causal) {
@@ -99,7 +121,7 @@ fn work_at(index: I32, geometry: &HopperGeometry, sizes: &Sizes, kv_len: Tensor<
         keys
     };
     let block_n = geometry.block_n as i32;
-    let tiles = ((visible + (block_n - 1)) / block_n).max(1);
+    let (tiles, _) = divide(visible.max(1) + (block_n - 1), I32::from(block_n));
     Work { first_row, head, batch, keys, tiles }
 }
 
@@ -115,17 +137,23 @@ fn half_of(element: usize) -> usize {
     element / 2 % 2
 }
 
-/// Online softmax: turns scores into `2^(scale (score - maximum))`, and gives what earlier sums of the two rows
-/// are to be multiplied with. `guarded` where a row may have seen no key so far.
+/// What a tile of scores does to the two rows of a thread.
+#[derive(Clone, Copy)]
+struct Change {
+    /// What earlier sums and outputs are multiplied with.
+    rescale: [F32; 2],
+    /// What is added to scaled scores: the exponent's reference.
+    shift: [F32; 2],
+}
+
+/// Takes the scores' maxima into the rows' running ones. `guarded` where a row may have seen no key so far.
 #[device]
-fn softmax(s: &mut Accumulator, rows: &mut RowState, scale: F32, guarded: bool) -> [F32; 2] {
-    let count = s.len();
+fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy: bool) -> Change {
     let mut base = rows.max;
     for half in range_constexpr(2) {
         // Two chains a row: each maximum takes the result of the one before.
-        let mut chains = [rows.max[half], s[2 * half + 1]];
-        chains[0] = chains[0].maxnum(s[2 * half]);
-        for i in range_constexpr(4, count) {
+        let mut chains = [rows.max[half].maxnum(s[2 * half]), s[2 * half + 1]];
+        for i in range_constexpr(4, s.len()) {
             if const_expr(half_of(i) == half) {
                 chains[i % 2] = chains[i % 2].maxnum(s[i]);
             }
@@ -138,31 +166,47 @@ fn softmax(s: &mut Accumulator, rows: &mut RowState, scale: F32, guarded: bool) 
     for half in range_constexpr(2) {
         base[half] = base[half].maxnum(shfl_xor(base[half], 1));
     }
-    let mut rescale = base;
-    let mut shift = base;
+    let mut change = Change { rescale: base, shift: base };
     for half in range_constexpr(2) {
-        let max = base[half];
+        let mut max = base[half];
         if const_expr(guarded) {
             // Subtracting 0 keeps -inf - -inf out.
             base[half] = (max == f32::NEG_INFINITY).select(F32::from(0.0), max);
         }
-        rescale[half] = ((rows.max[half] - base[half]) * scale).exp2_fast();
-        shift[half] = -(base[half] * scale);
+        let growth = (rows.max[half] - base[half]) * scale;
+        change.rescale[half] = growth.exp2_fast();
+        if const_expr(lazy) {
+            let small = growth >= -SLACK;
+            change.rescale[half] = small.select(F32::from(1.0), change.rescale[half]);
+            max = small.select(rows.max[half], max);
+            base[half] = small.select(rows.max[half], base[half]);
+        }
+        change.shift[half] = -(base[half] * scale);
         rows.max[half] = max;
     }
-    for i in range_constexpr(count) {
-        s[i] = s[i].fma(scale, shift[half_of(i)]).exp2_fast();
+    change
+}
+
+/// Turns scores `first` to `last - 1` of a thread into weights: `2^(scale (score - reference))`.
+#[device]
+fn exponentials(s: &mut Accumulator, change: &Change, scale: F32, first: usize, last: usize) {
+    for i in range_constexpr(first, last) {
+        s[i] = s[i].fma(scale, change.shift[half_of(i)]).exp2_fast();
     }
+}
+
+/// Adds the weights to the rows' sums, in two chains a row.
+#[device]
+fn add_up(s: &Accumulator, rows: &mut RowState, change: &Change) {
     for half in range_constexpr(2) {
-        let mut chains = [rows.sum[half].fma(rescale[half], s[2 * half]), s[2 * half + 1]];
-        for i in range_constexpr(4, count) {
+        let mut chains = [rows.sum[half].fma(change.rescale[half], s[2 * half]), s[2 * half + 1]];
+        for i in range_constexpr(4, s.len()) {
             if const_expr(half_of(i) == half) {
                 chains[i % 2] += s[i];
             }
         }
         rows.sum[half] = chains[0] + chains[1];
     }
-    rescale
 }
 
 /// Hides the scores of keys from the limit of each of the thread's two rows on; limits count from the thread's
@@ -172,6 +216,27 @@ fn mask(s: &mut Accumulator, limits: [I32; 2]) {
     for i in range_constexpr(s.len()) {
         let column = (i / 4 * 8 + i % 2) as i32;
         s[i] = (limits[half_of(i)] > column).select(s[i], F32::from(f32::NEG_INFINITY));
+    }
+}
+
+/// Starts to copy a block's share of a tile of keys or values, from row `row` on, to all blocks of the cluster.
+#[device]
+fn fetch<T: WgmmaElement>(
+    source: TensorMap<T, 4>,
+    tile: SwizzledTile<T>,
+    batch: I32,
+    head: I32,
+    row: I32,
+    full: Mbarrier,
+    cluster: usize,
+) {
+    if const_expr(cluster == 1) {
+        source.load(tile, (batch, head, row, 0), full);
+    } else {
+        let rows = tile.rows() / cluster;
+        let rank = cluster_rank();
+        let share = tile.row_block(rows, rank);
+        source.load_multicast(share, (batch, head, row + rank * (rows as i32), 0), full, (1 << cluster) - 1);
     }
 }
 
@@ -201,8 +266,8 @@ struct State<T: MmaElement + WgmmaElement> {
     /// Output so far, without the tile that `p` belongs to.
     o: Accumulator,
     p: Fragments<T>,
-    k_at: Cursor,
-    v_at: Cursor,
+    /// The stage of that tile's values; that of the next tile's keys follows it.
+    at: Cursor,
 }
 
 /// First key that each of the thread's two rows does not see, counted from the thread's first column of a tile.
@@ -237,38 +302,54 @@ fn step<T: MmaElement + WgmmaElement>(
     masked: bool,
     state: &mut State<T>,
 ) {
-    c.keys.wait(state.k_at);
+    let next = state.at.next();
+    c.keys.wait(next);
     if const_expr(geometry.turns) {
         c.turns.at(c.number).sync();
     }
-    let s = wgmma(c.q, c.k.stage(state.k_at.stage()).t());
-    c.values.wait(state.v_at);
-    let o = wgmma_add(&state.p, c.v.stage(state.v_at.stage()), std::mem::take(&mut state.o));
+    let s = wgmma(c.q, c.k.stage(next.stage()).t());
+    c.values.wait(state.at);
+    let o = wgmma_add(&state.p, c.v.stage(state.at.stage()), std::mem::take(&mut state.o));
     if const_expr(geometry.turns) {
         c.turns.at(c.next).arrive();
     }
     let mut s = s.wait::<1>();
-    c.keys.release(state.k_at);
+    c.keys.release(next);
     c.queries.release_if(tile == 0, c.queries.at(c.number, round));
     if const_expr(masked) {
         mask(&mut s, limits(c, geometry, sizes, work, tile));
     }
-    let rescale = softmax(&mut s, &mut state.rows, c.scale_log2, masked);
+    let change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
+    let count = s.len();
+    exponentials(&mut s, &change, c.scale_log2, 0, geometry.early);
+    if const_expr(geometry.early > 0 && geometry.early < count) {
+        // Long complete: a boundary that keeps the assembler from moving the next wait.
+        c.values.wait(state.at);
+    }
     let mut o = o.wait_after::<0>(&mut s);
-    c.values.release(state.v_at);
-    for i in range_constexpr(o.len()) {
-        o[i] *= rescale[half_of(i)];
+    c.values.release(state.at);
+    exponentials(&mut s, &change, c.scale_log2, geometry.early, count);
+    add_up(&s, &mut state.rows, &change);
+    let rescale = change.rescale;
+    if const_expr(!geometry.lazy) {
+        for i in range_constexpr(o.len()) {
+            o[i] *= rescale[half_of(i)];
+        }
+    } else if any((rescale[0] != 1.0) | (rescale[1] != 1.0)) {
+        for i in range_constexpr(o.len()) {
+            o[i] *= rescale[half_of(i)];
+        }
     }
     state.o = o;
     state.p = s.cast::<T>();
-    state.k_at.advance();
-    state.v_at.advance();
+    state.at = next;
 }
 
 /// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]`; query head `h` reads key head
-/// `h / (Hq / Hkv)`. Keys from `kv_len[b]` on are padding. `group` divides B Hq: the heads whose row blocks are
-/// mixed when causal. Any grid in x.
-#[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1)]
+/// `h / heads_per_kv`. Keys from `kv_len[b]` on are padding. `group` divides B Hq: the heads whose row blocks are
+/// mixed when causal. `counter` holds a zero, before and after; no other launch may use it at the same time. The
+/// grid has any number of clusters in x.
+#[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1, cluster = [geometry.cluster, 1, 1])]
 pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
     #[comptime] geometry: HopperGeometry,
     q: TensorMap<T, 4>,
@@ -277,25 +358,33 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
     kv_len: Tensor<I32, 1>,
     o: TensorMut<T, 4>,
     lse: TensorMut<F32, 3>,
-    heads_kv: I32,
+    counter: TensorMut<I32, 1>,
+    heads_per_kv: I32,
     seqlen_kv: I32,
     group: I32,
     scale: F32,
 ) {
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
-    let row_blocks = (o.extent(2) + (block_m as i32 - 1)) / (block_m as i32);
+    let cluster = geometry.cluster as i32;
+    // Clusters share their work: the blocks of one have neighbouring row blocks of one head.
+    let cluster_rows = cluster * (block_m as i32);
+    let (row_blocks, _) = divide(o.extent(2) + (cluster_rows - 1), I32::from(cluster_rows));
+    let (block, _) = divide(block_id(X), I32::from(cluster));
+    let (blocks, _) = divide(grid_dim(X), I32::from(cluster));
     let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
     let works = row_blocks * o.extent(1) * o.extent(0);
-    let heads_per_kv = o.extent(1) / heads_kv;
 
     let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
     let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
     let v_ring = SwizzledRing::<T>::new("v", geometry.stages, block_n, head_dim);
     let mut setup = BarrierSetup::new();
     let queries = Pipeline::new(&mut setup, "queries", consumers, 1);
-    let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
-    let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
+    let keys = Pipeline::multicast(&mut setup, "keys", geometry.stages, consumers);
+    let values = Pipeline::multicast(&mut setup, "values", geometry.stages, consumers);
+    // Numbers of work drawn by the producer, for the consumers.
+    let tickets = Pipeline::new(&mut setup, "tickets", 2, consumers);
+    let drawn = shared_array_named::<I32>("drawn", 2);
     setup.finish();
 
     let (producer_registers, consumer_registers) = geometry.registers();
@@ -303,33 +392,57 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
     if producer.is_mine() {
         producer.begin();
         if warp_id() == 0 && elect_one() {
-            let mut round = I32::from(0);
-            let (mut k_at, mut v_at) = (keys.start(), values.start());
-            for index in range(block_id(X), works, grid_dim(X)) {
+            let (mut at, mut ticket) = (keys.start(), tickets.start());
+            let (mut index, mut round) = (block, I32::from(0));
+            while index < works {
                 let work = work_at(index, &geometry, &sizes, kv_len);
-                let (batch, head_kv) = (work.batch, work.head / heads_per_kv);
+                let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
                 let last = work.tiles - 1;
-                let full = keys.acquire(k_at, k_ring.bytes());
-                k.load(k_ring.stage(k_at.stage()), (batch, head_kv, last * (block_n as i32), 0), full);
-                k_at.advance();
+                let full = keys.acquire(at, k_ring.bytes());
+                fetch(k, k_ring.stage(at.stage()), batch, head_kv, last * (block_n as i32), full, geometry.cluster);
                 for c in range_constexpr(consumers) {
                     let rows = q_tile.row_block(ROWS, c);
                     let full = queries.acquire(queries.at(c, round), rows.bytes());
                     q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
                 }
+                if const_expr(geometry.dynamic) {
+                    index = counter.at(0).atomic_add(I32::from(1)) + blocks;
+                    // Every block draws once in vain: the last to do so leaves the counter as it was.
+                    if index == works + blocks - 1 {
+                        counter.at(0).store(I32::from(0));
+                    }
+                    tickets.wait_empty(ticket);
+                    drawn.at(ticket.stage()).store(index);
+                    tickets.commit(ticket);
+                    ticket.advance();
+                } else {
+                    index += blocks;
+                }
                 for behind in range(0, last) {
                     let tile = last - behind;
-                    let full = keys.acquire(k_at, k_ring.bytes());
-                    k.load(k_ring.stage(k_at.stage()), (batch, head_kv, (tile - 1) * (block_n as i32), 0), full);
-                    k_at.advance();
-                    let full = values.acquire(v_at, v_ring.bytes());
-                    v.load(v_ring.stage(v_at.stage()), (batch, head_kv, tile * (block_n as i32), 0), full);
-                    v_at.advance();
+                    let ahead = at.next();
+                    let full = keys.acquire(ahead, k_ring.bytes());
+                    fetch(
+                        k,
+                        k_ring.stage(ahead.stage()),
+                        batch,
+                        head_kv,
+                        (tile - 1) * (block_n as i32),
+                        full,
+                        geometry.cluster,
+                    );
+                    let full = values.acquire(at, v_ring.bytes());
+                    fetch(v, v_ring.stage(at.stage()), batch, head_kv, tile * (block_n as i32), full, geometry.cluster);
+                    at = ahead;
                 }
-                let full = values.acquire(v_at, v_ring.bytes());
-                v.load(v_ring.stage(v_at.stage()), (batch, head_kv, 0, 0), full);
-                v_at.advance();
+                let full = values.acquire(at, v_ring.bytes());
+                fetch(v, v_ring.stage(at.stage()), batch, head_kv, I32::from(0), full, geometry.cluster);
+                at.advance();
                 round += 1;
+            }
+            if const_expr(geometry.cluster > 1) {
+                keys.drain(at);
+                values.drain(at);
             }
         }
     } else {
@@ -358,9 +471,9 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
                 turns.at(0).arrive();
             }
         }
-        let mut round = I32::from(0);
-        let (mut k_at, mut v_at) = (keys.start(), values.start());
-        for index in range(block_id(X), works, grid_dim(X)) {
+        let (mut at, mut ticket) = (keys.start(), tickets.start());
+        let (mut index, mut round) = (block, I32::from(0));
+        while index < works {
             let mut work = work_at(index, &geometry, &sizes, kv_len);
             work.keys = uniform(work.keys);
             work.tiles = uniform(work.tiles);
@@ -369,22 +482,24 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
             // The last tile of keys has nothing before it.
             let q_at = queries.at(number, round);
             queries.wait(q_at);
-            keys.wait(k_at);
-            let mut s = wgmma(c.q, k_ring.stage(k_at.stage()).t()).wait::<0>();
-            keys.release(k_at);
+            keys.wait(at);
+            let mut s = wgmma(c.q, k_ring.stage(at.stage()).t()).wait::<0>();
+            keys.release(at);
             queries.release_if(last == 0, q_at);
-            k_at.advance();
             mask(&mut s, limits(&c, &geometry, &sizes, work, last));
             let mut rows = RowState { max: [F32::from(f32::NEG_INFINITY); 2], sum: [F32::from(0.0); 2] };
-            let _ = softmax(&mut s, &mut rows, c.scale_log2, true);
-            let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), k_at, v_at };
+            let change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
+            let count = s.len();
+            exponentials(&mut s, &change, c.scale_log2, 0, count);
+            add_up(&s, &mut rows, &change);
+            let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), at };
 
             // Tiles that every row of the warpgroup sees whole need no mask.
             let mut whole = last;
             if const_expr(geometry.causal) {
                 let first_row = work.first_row + number * (ROWS as i32);
                 let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
-                whole = uniform((seen / (block_n as i32)).min(last));
+                whole = uniform(divide(seen, I32::from(block_n as i32)).0.min(last));
                 for behind in range(0, last - whole) {
                     step(&c, &geometry, &sizes, work, round, last - 1 - behind, true, &mut state);
                 }
@@ -393,8 +508,8 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
                 step(&c, &geometry, &sizes, work, round, whole - 1 - behind, false, &mut state);
             }
 
-            values.wait(state.v_at);
-            let pv = wgmma_add(&state.p, v_ring.stage(state.v_at.stage()), std::mem::take(&mut state.o));
+            values.wait(state.at);
+            let pv = wgmma_add(&state.p, v_ring.stage(state.at.stage()), std::mem::take(&mut state.o));
             // Sums of whole rows, while the last product runs.
             let mut total = state.rows.sum;
             for half in range_constexpr(2) {
@@ -402,10 +517,8 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
                 total[half] += shfl_xor(total[half], 1);
             }
             let mut acc = pv.wait::<0>();
-            values.release(state.v_at);
-            k_at = state.k_at;
-            v_at = state.v_at.next();
-            round += 1;
+            values.release(state.at);
+            at = state.at.next();
 
             for half in range_constexpr(2) {
                 let row = work.first_row + c.row + ((8 * half) as i32);
@@ -422,6 +535,15 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
                 }
             }
             store_rows(o, work, &c, &acc);
+            round += 1;
+            if const_expr(geometry.dynamic) {
+                tickets.wait(ticket);
+                index = uniform(drawn.at(ticket.stage()).load());
+                tickets.release(ticket);
+                ticket.advance();
+            } else {
+                index += blocks;
+            }
         }
     }
 }
@@ -456,35 +578,6 @@ fn store_rows<T: MmaElement + WgmmaElement>(o: TensorMut<T, 4>, work: Work, c: &
             let column = member * 8 + ((32 * group) as i32);
             let place = o.at((work.batch, work.head, row, column));
             place.store_vec_if(inside, Vector::<I32, 4>::from(words).bitcast::<T, 8>());
-        }
-    }
-}
-
-#[cfg(test)]
-mod dump {
-    use super::*;
-    use lacewing_core::lower::{Emit, EmitOptions, emit};
-    #[test]
-    fn dump() {
-        let Ok(what) = std::env::var("HOPPER_DUMP") else { return };
-        // name=D,causal,consumers,block_n,stages,turns
-        for item in what.split_whitespace() {
-            let (path, rest) = item.split_once('=').unwrap();
-            let n: Vec<usize> = rest.split(',').map(|x| x.parse().unwrap()).collect();
-            let g = HopperGeometry { head_dim: n[0], causal: n[1] == 1, consumers: n[2], block_n: n[3], stages: n[4], turns: n[5] == 1 };
-            let start = std::time::Instant::now();
-            let traced = lacewing_core::trace_kernel(&fmha_fwd_hopper::<BF16>::new(g.clone()), Target::SM_90A).map_err(|e| panic!("{e}")).unwrap();
-            let mid = start.elapsed();
-            std::fs::write(format!("{path}.mlir"), traced.module.text(false)).unwrap();
-            for (w, ext) in [(Emit::Ptx, "ptx")] {
-                match emit(&traced, w, &EmitOptions::default()) {
-                    Ok(artifact) => std::fs::write(format!("{path}.{ext}"), artifact.as_bytes()).unwrap(),
-                    Err(e) => panic!("{e}"),
-                }
-            }
-            let panel = match traced.meta.params[1].kind { lacewing_core::ParamKind::TensorMap { box_shape, .. } => box_shape[0], _ => 0 };
-            std::fs::write(format!("{path}.json"), format!("{{\"D\": {}, \"causal\": {}, \"consumers\": {}, \"block_n\": {}, \"smem\": {}, \"panel\": {panel}, \"cluster\": 1}}", n[0], n[1], n[2], n[3], traced.meta.shared_bytes)).unwrap();
-            println!("{path} trace {:?} all {:?} smem {} {:?}", mid, start.elapsed(), traced.meta.shared_bytes, traced.meta.params);
         }
     }
 }

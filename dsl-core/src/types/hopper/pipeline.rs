@@ -82,13 +82,27 @@ impl Pipeline {
     #[track_caller]
     pub fn acquire(&self, cursor: Cursor, bytes: usize) -> Mbarrier {
         let loc = Location::caller();
-        self.wait_empty(cursor, loc);
+        self.wait_empty_at(cursor, loc);
         let full = self.full.of(cursor.stage_at(loc), loc);
         trace::emit0("lw.mbarrier_expect_tx", &[full.address], &[("bytes", Attr::Int(bytes as i64))], loc);
         full
     }
 
-    fn wait_empty(&self, cursor: Cursor, loc: Loc) {
+    /// Producer without copies: waits until the stage is empty. It fills the stage itself, then calls
+    /// [`Pipeline::commit`].
+    #[track_caller]
+    pub fn wait_empty(&self, cursor: Cursor) {
+        self.wait_empty_at(cursor, Location::caller());
+    }
+
+    /// Producer without copies: hands the stage to the consumers, with what the calling thread wrote before.
+    #[track_caller]
+    pub fn commit(&self, cursor: Cursor) {
+        let loc = Location::caller();
+        trace::emit0("lw.mbarrier_arrive", &[self.full.of(cursor.stage_at(loc), loc).address], &[], loc);
+    }
+
+    fn wait_empty_at(&self, cursor: Cursor, loc: Loc) {
         // An empty ring is as after a phase of parity 1: the first round does not wait.
         let flipped = arith::binary(Binary::BitXor, ScalarType::I32, cursor.phase_at(loc).raw(), int(1, loc), loc);
         let empty = self.empty.of(cursor.stage_at(loc), loc);
@@ -142,7 +156,7 @@ impl Pipeline {
         let loc = Location::caller();
         let mut cursor = cursor;
         for _ in 0..self.stages {
-            self.wait_empty(cursor, loc);
+            self.wait_empty_at(cursor, loc);
             cursor = cursor.after(loc);
         }
     }
