@@ -19,6 +19,8 @@ use super::{LN_2, causal_limit};
 const ROWS: usize = 64;
 /// Threads of a warpgroup.
 const WARPGROUP: usize = 128;
+/// Elements of 16 bytes.
+const CHUNK: usize = 8;
 
 /// What the kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +37,6 @@ pub struct HopperGeometry {
     pub stages: usize,
     /// Whether consumers take turns at the tensor cores.
     pub turns: bool,
-    /// Blocks of a cluster, which share the tiles of keys and values: 1 or 2; 1 when causal.
-    pub cluster: usize,
     /// Whether blocks draw their work from a counter instead of taking it in turn.
     pub dynamic: bool,
     /// Exponentials of a thread and tile that are taken before the output of the tile before is waited for.
@@ -108,10 +108,7 @@ fn work_at(index: I32, geometry: &HopperGeometry, sizes: &Sizes, kv_len: Tensor<
         (row_block, head_index)
     };
     let (batch, head) = divide(head_index, sizes.heads);
-    let mut first_row = row_block * block_m;
-    if const_expr(geometry.cluster > 1) {
-        first_row = (row_block * (geometry.cluster as i32) + cluster_rank()) * block_m;
-    }
+    let first_row = row_block * block_m;
     // A length that is no length must not lead out of K.
     let keys = kv_len.at(batch).load().max(0).min(sizes.seqlen_kv);
     let visible = if const_expr(geometry.causal) {
@@ -219,27 +216,6 @@ fn mask(s: &mut Accumulator, limits: [I32; 2]) {
     }
 }
 
-/// Starts to copy a block's share of a tile of keys or values, from row `row` on, to all blocks of the cluster.
-#[device]
-fn fetch<T: WgmmaElement>(
-    source: TensorMap<T, 4>,
-    tile: SwizzledTile<T>,
-    batch: I32,
-    head: I32,
-    row: I32,
-    full: Mbarrier,
-    cluster: usize,
-) {
-    if const_expr(cluster == 1) {
-        source.load(tile, (batch, head, row, 0), full);
-    } else {
-        let rows = tile.rows() / cluster;
-        let rank = cluster_rank();
-        let share = tile.row_block(rows, rank);
-        source.load_multicast(share, (batch, head, row + rank * (rows as i32), 0), full, (1 << cluster) - 1);
-    }
-}
-
 /// What a consumer warpgroup works with.
 #[derive(Clone, Copy)]
 struct Consumer<T: WgmmaElement> {
@@ -288,6 +264,31 @@ fn limits<T: WgmmaElement>(
         }
     }
     limits
+}
+
+/// Makes the values of padding keys zeros, in the last tile: a weight of 0 times NaN would be NaN. The copies have
+/// put zeros where the tensor ends, so that only a shorter `kv_len` leaves something to do.
+#[device]
+fn clear_padding<T: MmaElement + WgmmaElement>(
+    c: &Consumer<T>,
+    geometry: &HopperGeometry,
+    sizes: &Sizes,
+    work: Work,
+    at: Cursor,
+) {
+    let valid = work.keys - (work.tiles - 1) * (geometry.block_n as i32);
+    if work.keys < sizes.seqlen_kv && valid < (geometry.block_n as i32) {
+        c.values.wait(at);
+        let tile = c.v.stage(at.stage());
+        let (chunks, threads) = (geometry.head_dim / CHUNK, geometry.consumers * WARPGROUP);
+        let first = valid * (chunks as i32) + thread_id(X) - (WARPGROUP as i32);
+        for chunk in range(first, I32::from((geometry.block_n * chunks) as i32), threads as i32) {
+            let (row, column) = divide(chunk, I32::from(chunks as i32));
+            tile.at((row, column * (CHUNK as i32))).store_vec(Vector::<T, CHUNK>::splat(T::from(0.0)));
+        }
+        fence_proxy(ProxyFence::AsyncShared);
+        named_barrier(geometry.consumers + 1, threads).sync();
+    }
 }
 
 /// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before.
@@ -348,8 +349,8 @@ fn step<T: MmaElement + WgmmaElement>(
 /// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]`; query head `h` reads key head
 /// `h / heads_per_kv`. Keys from `kv_len[b]` on are padding. `group` divides B Hq: the heads whose row blocks are
 /// mixed when causal. `counter` holds a zero, before and after; no other launch may use it at the same time. The
-/// grid has any number of clusters in x.
-#[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1, cluster = [geometry.cluster, 1, 1])]
+/// grid has at most as many blocks in x as there are row blocks.
+#[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1)]
 pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
     #[comptime] geometry: HopperGeometry,
     q: TensorMap<T, 4>,
@@ -366,12 +367,8 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
 ) {
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
-    let cluster = geometry.cluster as i32;
-    // Clusters share their work: the blocks of one have neighbouring row blocks of one head.
-    let cluster_rows = cluster * (block_m as i32);
-    let (row_blocks, _) = divide(o.extent(2) + (cluster_rows - 1), I32::from(cluster_rows));
-    let (block, _) = divide(block_id(X), I32::from(cluster));
-    let (blocks, _) = divide(grid_dim(X), I32::from(cluster));
+    let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
+    let (block, blocks) = (block_id(X), grid_dim(X));
     let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
     let works = row_blocks * o.extent(1) * o.extent(0);
 
@@ -380,10 +377,10 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
     let v_ring = SwizzledRing::<T>::new("v", geometry.stages, block_n, head_dim);
     let mut setup = BarrierSetup::new();
     let queries = Pipeline::new(&mut setup, "queries", consumers, 1);
-    let keys = Pipeline::multicast(&mut setup, "keys", geometry.stages, consumers);
-    let values = Pipeline::multicast(&mut setup, "values", geometry.stages, consumers);
+    let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
+    let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
     // Numbers of work drawn by the producer, for the consumers.
-    let tickets = Pipeline::new(&mut setup, "tickets", 2, consumers);
+    let tickets = Pipeline::new(&mut setup, "tickets", 2, consumers * WARPGROUP / 32);
     let drawn = shared_array_named::<I32>("drawn", 2);
     setup.finish();
 
@@ -399,7 +396,7 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
                 let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
                 let last = work.tiles - 1;
                 let full = keys.acquire(at, k_ring.bytes());
-                fetch(k, k_ring.stage(at.stage()), batch, head_kv, last * (block_n as i32), full, geometry.cluster);
+                k.load(k_ring.stage(at.stage()), (batch, head_kv, last * (block_n as i32), 0), full);
                 for c in range_constexpr(consumers) {
                     let rows = q_tile.row_block(ROWS, c);
                     let full = queries.acquire(queries.at(c, round), rows.bytes());
@@ -422,27 +419,15 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
                     let tile = last - behind;
                     let ahead = at.next();
                     let full = keys.acquire(ahead, k_ring.bytes());
-                    fetch(
-                        k,
-                        k_ring.stage(ahead.stage()),
-                        batch,
-                        head_kv,
-                        (tile - 1) * (block_n as i32),
-                        full,
-                        geometry.cluster,
-                    );
+                    k.load(k_ring.stage(ahead.stage()), (batch, head_kv, (tile - 1) * (block_n as i32), 0), full);
                     let full = values.acquire(at, v_ring.bytes());
-                    fetch(v, v_ring.stage(at.stage()), batch, head_kv, tile * (block_n as i32), full, geometry.cluster);
+                    v.load(v_ring.stage(at.stage()), (batch, head_kv, tile * (block_n as i32), 0), full);
                     at = ahead;
                 }
                 let full = values.acquire(at, v_ring.bytes());
-                fetch(v, v_ring.stage(at.stage()), batch, head_kv, I32::from(0), full, geometry.cluster);
+                v.load(v_ring.stage(at.stage()), (batch, head_kv, 0, 0), full);
                 at.advance();
                 round += 1;
-            }
-            if const_expr(geometry.cluster > 1) {
-                keys.drain(at);
-                values.drain(at);
             }
         }
     } else {
@@ -494,6 +479,8 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
             add_up(&s, &mut rows, &change);
             let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), at };
 
+            clear_padding(&c, &geometry, &sizes, work, at);
+
             // Tiles that every row of the warpgroup sees whole need no mask.
             let mut whole = last;
             if const_expr(geometry.causal) {
@@ -539,10 +526,16 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
             if const_expr(geometry.dynamic) {
                 tickets.wait(ticket);
                 index = uniform(drawn.at(ticket.stage()).load());
-                tickets.release(ticket);
+                tickets.release_warp(ticket);
                 ticket.advance();
             } else {
                 index += blocks;
+            }
+        }
+        // The turn that was handed out first is the last one to be taken.
+        if const_expr(geometry.turns) {
+            if number == 0 {
+                turns.at(0).sync();
             }
         }
     }

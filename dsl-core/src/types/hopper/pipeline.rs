@@ -39,22 +39,23 @@ impl State for Pipeline {
 impl Carried for Pipeline {}
 
 impl Pipeline {
-    /// A ring of `stages` stages, each read by `consumers` warpgroups of the block.
+    /// A ring of `stages` stages, each empty after `releases` releases: one for each warpgroup that calls
+    /// [`Pipeline::release`], or for each warp that calls [`Pipeline::release_warp`].
     #[track_caller]
-    pub fn new(setup: &mut BarrierSetup, name: &str, stages: usize, consumers: usize) -> Self {
-        Self::make(setup, name, stages, consumers, false, Location::caller())
+    pub fn new(setup: &mut BarrierSetup, name: &str, stages: usize, releases: usize) -> Self {
+        Self::make(setup, name, stages, releases, false, Location::caller())
     }
 
     /// As [`Pipeline::new`], for copies that are multicast to every block of the cluster.
     #[track_caller]
-    pub fn multicast(setup: &mut BarrierSetup, name: &str, stages: usize, consumers: usize) -> Self {
-        Self::make(setup, name, stages, consumers, cluster::blocks() > 1, Location::caller())
+    pub fn multicast(setup: &mut BarrierSetup, name: &str, stages: usize, releases: usize) -> Self {
+        Self::make(setup, name, stages, releases, cluster::blocks() > 1, Location::caller())
     }
 
-    fn make(setup: &mut BarrierSetup, name: &str, stages: usize, consumers: usize, multicast: bool, loc: Loc) -> Self {
+    fn make(setup: &mut BarrierSetup, name: &str, stages: usize, releases: usize, multicast: bool, loc: Loc) -> Self {
         let blocks = if multicast { cluster::blocks() as usize } else { 1 };
         let full = setup.group(&format!("{name}.full"), stages, 1, loc);
-        let empty = setup.group(&format!("{name}.empty"), stages, consumers * blocks, loc);
+        let empty = setup.group(&format!("{name}.empty"), stages, releases * blocks, loc);
         Pipeline { full, empty, stages, multicast }
     }
 
@@ -117,8 +118,8 @@ impl Pipeline {
         trace::emit0("lw.mbarrier_wait", &[full.address, cursor.phase_at(loc).raw()], &[], loc);
     }
 
-    /// Consumer: the warpgroup is done with the stage. All its threads call it; one arrives, or in a cluster
-    /// one for each block.
+    /// Consumer: the warpgroup's products are done with the stage. All its threads call it, after the wait for
+    /// those products; one arrives, or in a cluster one for each block.
     #[track_caller]
     pub fn release(&self, cursor: Cursor) {
         self.release_where(cursor, None, Location::caller());
@@ -128,6 +129,15 @@ impl Pipeline {
     #[track_caller]
     pub fn release_if(&self, condition: Bool, cursor: Cursor) {
         self.release_where(cursor, Some(condition), Location::caller());
+    }
+
+    /// Consumer: the warp has read the stage itself. All its lanes call it; one arrives.
+    #[track_caller]
+    pub fn release_warp(&self, cursor: Cursor) {
+        let loc = Location::caller();
+        let lane = arith::compare(Cmp::Eq, ScalarType::I32, ids::lane(loc), int(0, loc), loc);
+        let empty = self.empty.of(cursor.stage_at(loc), loc);
+        when(Bool::from_raw(lane), || trace::emit0("lw.mbarrier_arrive", &[empty.address], &[], loc));
     }
 
     fn release_where(&self, cursor: Cursor, condition: Option<Bool>, loc: Loc) {
