@@ -16,7 +16,8 @@ use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Identifier, Module,
 use crate::dialect;
 use crate::mlir::{self, IrModule, array_elements};
 use crate::rt::{EndlessRecursion, Kernel, KernelParams, ParamBuilder, ParamValues};
-use crate::trace::{self, Loc, Trace};
+use crate::trace::{self, IrType, Loc, Trace};
+use crate::types::{MapUse, REGISTERS};
 use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
 
 /// Resource attributes of `#[kernel(..)]`. `None` leaves the choice to the compiler.
@@ -35,6 +36,14 @@ pub struct KernelAttributes {
 }
 
 impl KernelAttributes {
+    /// Registers that a thread of an NVIDIA kernel starts with, where the attributes decide it: what `max_regs`
+    /// says, or an equal share of the registers that `min_blocks` blocks have, in units of 8.
+    pub fn entry_registers(&self) -> Option<u32> {
+        let threads = u32::try_from(self.threads()).ok()?;
+        let share = |blocks: u32| REGISTERS.checked_div(threads.checked_mul(blocks)?).map(|n| (n / 8 * 8).min(255));
+        self.max_regs.or_else(|| self.min_blocks.and_then(share))
+    }
+
     /// Threads of a block.
     pub fn threads(&self) -> u64 {
         self.block.iter().map(|&n| u64::from(n)).product()
@@ -248,10 +257,16 @@ fn dims(operation: &OperationRef<'_, '_>, name: &str) -> Option<[u32; 3]> {
 /// lacks, or what MLIR's verifier finds.
 pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Error> {
     let loc = kernel.location();
-    let attributes = kernel.attributes();
+    let mut attributes = kernel.attributes();
+    // Clusters of one block are no clusters: kernels may compute the extents.
+    attributes.cluster = attributes.cluster.filter(|extents| *extents != [1, 1, 1]);
     let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
         trace::run(target, || {
-            trace::with(|t| t.block = attributes.block);
+            trace::with(|t| {
+                t.block = attributes.block;
+                t.cluster = attributes.cluster;
+                t.entry_registers = attributes.entry_registers();
+            });
             let mut builder = ParamBuilder::default();
             K::Params::declare(K::param_names(), &mut builder);
             let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty).collect();
@@ -331,6 +346,19 @@ fn check_resources(name: &str, attributes: &KernelAttributes, target: Target, tr
     }
 }
 
+/// The attributes of a tensor map, with the box that its uses have shown.
+fn map_attributes(declared: &str, found: Option<&MapUse>) -> String {
+    let (shape, swizzle, written) = match found {
+        Some(found) => (found.shape.as_slice(), found.swizzle, found.written),
+        None => (&[][..], 0, false),
+    };
+    let shape: Vec<_> = shape.iter().map(usize::to_string).collect();
+    let shape = if shape.is_empty() { "array<i64>".to_owned() } else { format!("array<i64: {}>", shape.join(", ")) };
+    let access = if written { "write" } else { "read" };
+    let rest = declared.trim_start_matches('{');
+    format!("{{lw.access = \"{access}\", lw.box = {shape}, lw.swizzle = {swizzle} : i64, {rest}")
+}
+
 /// Puts the traced body into `module { gpu.module { gpu.func } }`.
 fn build_module(
     name: &str,
@@ -345,7 +373,13 @@ fn build_module(
     let location = trace.location(loc);
     let body = trace.close_region().ok_or_else(|| mlir::internal("the body of a kernel was lost", vec![]))?;
     let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty.mlir(context)).collect();
-    let argument_attributes: Vec<_> = builder.arguments.iter().map(|a| a.attributes.as_str()).collect();
+    let argument_attributes = builder.arguments.iter().enumerate();
+    let argument_attributes: Vec<_> = argument_attributes
+        .map(|(index, argument)| match argument.ty {
+            IrType::TensorMap => map_attributes(&argument.attributes, trace.maps.iter().find(|m| m.argument == index)),
+            _ => argument.attributes.clone(),
+        })
+        .collect();
     let [x, y, z] = attributes.block;
     let mut texts = vec![
         ("sym_name", format!("\"{name}\"")),

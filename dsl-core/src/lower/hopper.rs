@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 use melior::ir::operation::{OperationLike, OperationResult};
 
 use super::build::{
-    Builder, F32, I8, I16, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string,
-    type_of,
+    Builder, F32, I8, I16, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
 };
 use crate::Error;
 use crate::dialect::LwOp;
@@ -284,6 +283,8 @@ impl Layout {
 fn descriptor<'m>(b: &Builder<'m>, pointer: Val<'m>, layout: &Layout) -> Result<Val<'m>, Error> {
     let address = shared_address(b, pointer)?;
     let start = b.binary("arith.shrui", address, b.constant(I32, 4)?)?;
+    // In a cluster, bits 24 and up of a shared address say whose memory it is in.
+    let start = b.binary("arith.andi", start, b.constant(I32, 0x3FFF)?)?;
     b.binary("arith.addi", start, b.constant(I32, layout.leading())?)
 }
 

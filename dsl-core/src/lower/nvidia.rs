@@ -201,8 +201,13 @@ pub(super) fn ballot<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> 
     b.cast("arith.extui", lanes, I64)
 }
 
-pub(super) fn elect<'m>(b: &Builder<'m>) -> Result<Val<'m>, Error> {
+pub(super) fn elect<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
     let active = b.call("llvm.nvvm.activemask", &[], I32)?;
+    if b.target().generation() >= 90 {
+        // The assembler knows from it that one thread is active (PTX ISA, elect.sync).
+        let mask = if is_convergent(op) { b.constant(I32, -1)? } else { active };
+        return b.value("nvvm.elect.sync", &[mask], I1, &[]);
+    }
     let first = b.call("llvm.cttz", &[active, b.constant(I1, 0)?], I32)?;
     let lane = b.value("nvvm.read.ptx.sreg.laneid", &[], I32, &[])?;
     b.compare(0, lane, first)

@@ -85,7 +85,7 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         LwOp::Mfma => amd::mfma(b, op),
         LwOp::Ballot if nvidia => nvidia::ballot(b, op).map(one),
         LwOp::Ballot => amd::ballot(b, op).map(one),
-        LwOp::Elect if nvidia => nvidia::elect(b).map(one),
+        LwOp::Elect if nvidia => nvidia::elect(b, op).map(one),
         LwOp::Elect => amd::elect(b).map(one),
         LwOp::WarpSync if nvidia => nvidia::warp_sync(b).map(none),
         LwOp::WarpSync => amd::warp_sync(b).map(none),

@@ -13,6 +13,7 @@
 //! Keys and values beyond the valid ones may hold anything. Values that the causal mask alone hides must be
 //! numbers: their weight is 0, and 0 times NaN or infinity is NaN in the tile that holds the diagonal.
 
+pub mod hopper;
 pub mod mfma;
 pub mod mma;
 pub mod reference;
