@@ -595,3 +595,56 @@ fn store_rows<T: MmaElement + WgmmaElement>(o: TensorMut<T, 4>, work: Work, c: &
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lacewing_core::lower::{Emit, EmitOptions, emit, find_ptxas};
+    use lacewing_core::trace_kernel;
+    use rayon::prelude::*;
+
+    use super::*;
+
+    const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
+
+    fn geometries() -> Vec<HopperGeometry> {
+        let all = HEAD_DIMS.iter().flat_map(|head_dim| [(*head_dim, false, 0), (*head_dim, true, 0)]);
+        let all = all.chain([(128, true, LONG + 1)]);
+        all.map(|(head_dim, causal, keys)| HopperGeometry::new(head_dim, causal, keys).unwrap()).collect()
+    }
+
+    fn cubin<T: MmaElement + WgmmaElement>(geometry: &HopperGeometry) -> Vec<String> {
+        let traced = trace_kernel(&fmha_fwd_hopper::<T>::new(geometry.clone()), Target::SM_90A).unwrap();
+        let artifact = emit(&traced, Emit::Cubin, &EmitOptions::default()).unwrap();
+        artifact.log().unwrap().complaints()
+    }
+
+    /// Serialised products, registers in memory and an ignored `setmaxnreg` cost more than any tuning wins.
+    #[test]
+    fn the_assembler_has_nothing_to_complain_of() {
+        if find_ptxas(None).is_err() {
+            let required = ["CI", "LACEWING_REQUIRE_PTXAS"].iter().find(|name| std::env::var_os(name).is_some());
+            assert!(required.is_none(), "no ptxas: nobody would see serialised products");
+            eprintln!("SKIPPED: no ptxas");
+            return;
+        }
+        let complaints: Vec<_> = geometries()
+            .par_iter()
+            .flat_map_iter(|geometry| {
+                let other = (geometry.head_dim == 128).then(|| cubin::<F16>(geometry)).unwrap_or_default();
+                let found: Vec<_> = cubin::<BF16>(geometry).into_iter().chain(other).collect();
+                found.into_iter().map(move |complaint| format!("{geometry:?}: {complaint}"))
+            })
+            .collect();
+        assert!(complaints.is_empty(), "{complaints:#?}");
+    }
+
+    #[test]
+    fn mixed_heads_fit_in_the_cache_and_divide_all() {
+        let geometry = HopperGeometry::new(128, true, 4096).unwrap();
+        assert_eq!(geometry.group(64, 4096), 16);
+        assert_eq!(geometry.group(30, 4096), 15);
+        assert_eq!(geometry.group(7, 1 << 20), 1);
+        assert_eq!(geometry.group(48, 1), 48);
+        assert_eq!(HopperGeometry::new(80, false, 4096), None);
+    }
+}

@@ -23,6 +23,7 @@ use crate::types::{I32, Scalar};
 pub struct TensorMap<T: Scalar, const R: usize> {
     value: RawValue,
     argument: usize,
+    hint: &'static str,
     element: PhantomData<T>,
 }
 
@@ -40,7 +41,7 @@ impl<T: Scalar, const R: usize> KernelParam for TensorMap<T, R> {
     }
     fn take(values: &mut ParamValues) -> Self {
         let argument = values.taken();
-        Self { value: values.next(), argument, element: PhantomData }
+        Self { value: values.next(), argument, hint: "none", element: PhantomData }
     }
 }
 
@@ -59,6 +60,18 @@ pub(crate) struct MapUse {
 }
 
 impl<T: Scalar, const R: usize> TensorMap<T, R> {
+    /// The same map, with loads whose lines the L2 cache drops first: for what is read once.
+    #[must_use]
+    pub fn evict_first(self) -> Self {
+        Self { hint: "evict_first", ..self }
+    }
+
+    /// The same map, with loads whose lines the L2 cache keeps longest: for what other blocks read too.
+    #[must_use]
+    pub fn evict_last(self) -> Self {
+        Self { hint: "evict_last", ..self }
+    }
+
     /// Notes the box of a copy; whether it agrees with those before.
     fn note(&self, tile: &SwizzledTile<T>, written: bool, loc: Loc) -> bool {
         let mut shape = vec![1; R];
@@ -127,7 +140,7 @@ impl<T: Scalar, const R: usize> TensorMap<T, R> {
         for (address, coordinates) in self.boxes(&tile, at, loc) {
             let mut operands = vec![address, self.value, barrier.address];
             operands.extend(coordinates);
-            let attributes = [("multicast", Attr::Int(multicast.into())), ("hint", Attr::Str("none".to_owned()))];
+            let attributes = [("multicast", Attr::Int(multicast.into())), ("hint", Attr::Str(self.hint.to_owned()))];
             trace::emit0("lw.tma_load", &operands, &attributes, loc);
         }
     }
