@@ -3,6 +3,7 @@
 //! ```text
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
+//! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! registry    kernels by name, for the command line
 //! host        tensors in host memory; host_math: sums for references
@@ -28,6 +29,7 @@ pub mod registry;
 pub mod runner;
 mod storage;
 pub mod tensor;
+pub mod tensor_map;
 
 pub use device::Device;
 pub use element::{Element, ElementOf};
@@ -38,3 +40,4 @@ pub use graph::Graph;
 pub use host::{HostTensor, Tensors};
 pub use launch::{KernelExt, Launch, Prepared};
 pub use tensor::DevTensor;
+pub use tensor_map::{TensorMap, TileSwizzle};

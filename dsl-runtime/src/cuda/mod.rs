@@ -17,9 +17,10 @@ mod graph;
 mod kernel;
 mod memory;
 
+pub(crate) use driver::Descriptor;
 pub use driver::{Driver, GpuInfo, driver};
 pub(crate) use gpu::{Gpu, Stream, elapsed, event_failed};
 pub(crate) use graph::Captured;
 pub use kernel::{Assembler, CompileOptions, cache_key};
-pub(crate) use kernel::{CudaKernel, Value};
+pub(crate) use kernel::{CudaKernel, Value, encode};
 pub(crate) use memory::Memory;
