@@ -22,36 +22,59 @@ const WARPGROUP: usize = 128;
 /// Elements of 16 bytes.
 const CHUNK: usize = 8;
 
-/// What the kernel is compiled for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HopperGeometry {
-    /// Elements of a query, key or value: 64, 96, 128, 192 or 256.
-    pub head_dim: usize,
-    /// Whether a query sees only keys up to its own.
-    pub causal: bool,
-    /// Consumer warpgroups: 2 or 3.
-    pub consumers: usize,
-    /// Keys of a tile.
-    pub block_n: usize,
-    /// Stages of the rings of keys and values.
-    pub stages: usize,
-    /// Whether consumers take turns at the tensor cores.
-    pub turns: bool,
-    /// Whether blocks draw their work from a counter instead of taking it in turn.
-    pub dynamic: bool,
-    /// Exponentials of a thread and tile that are taken before the output of the tile before is waited for.
-    pub early: usize,
-    /// Whether the output is rescaled only where a maximum has grown by more than 2^[`SLACK`].
-    pub lazy: bool,
-}
-
 /// Growth of a maximum, as a power of two, that lazy rescaling lets pass.
 const SLACK: f32 = 8.0;
 
+/// What the kernel is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HopperGeometry {
+    /// Elements of a query, key or value.
+    pub(super) head_dim: usize,
+    /// Whether a query sees only keys up to its own.
+    pub(super) causal: bool,
+    /// Consumer warpgroups: 2 or 3.
+    pub(super) consumers: usize,
+    /// Keys of a tile.
+    pub(super) block_n: usize,
+    /// Stages of the rings of keys and values.
+    pub(super) stages: usize,
+    /// Whether the output is rescaled only where a maximum has grown by more than 2^[`SLACK`].
+    pub(super) lazy: bool,
+    /// Exponentials of a thread and tile that are taken before the output of the tile before is waited for.
+    pub(super) early: usize,
+}
+
 impl HopperGeometry {
+    /// The tiles that were fastest on an H200 for a head dimension; `None` for one that the kernel does not have.
+    /// docs/src/inside/hopper-attention.md says what was tried.
+    pub fn new(head_dim: usize, causal: bool, seqlen_kv: usize) -> Option<Self> {
+        let tiles = |consumers, block_n, stages, lazy, early| {
+            Some(HopperGeometry { head_dim, causal, consumers, block_n, stages, lazy, early })
+        };
+        match (head_dim, causal) {
+            (64, _) => tiles(3, 128, 3, false, 64),
+            (96, false) => tiles(3, 112, 2, false, 56),
+            (96, true) => tiles(2, 128, 2, false, 16),
+            (128, false) => tiles(3, 80, 3, true, 40),
+            (128, true) if seqlen_kv <= LONG => tiles(2, 128, 2, false, 16),
+            (128, true) => tiles(3, 80, 2, true, 40),
+            (192, false) => tiles(2, 112, 2, false, 56),
+            (192, true) => tiles(2, 112, 2, false, 14),
+            (256, _) => tiles(2, 80, 2, true, 10),
+            _ => None,
+        }
+    }
+
     /// Query rows of a block.
     pub fn block_m(&self) -> usize {
         self.consumers * ROWS
+    }
+
+    /// Blocks of keys and values that fit in half of the L2 cache: heads whose work may be mixed. It divides `heads`.
+    pub fn group(&self, heads: usize, seqlen_kv: usize) -> usize {
+        let head_bytes = 2 * seqlen_kv * self.head_dim * 2;
+        let most = (L2_SHARE / head_bytes.max(1)).clamp(1, heads.max(1));
+        (1..=most).rev().find(|group| heads.is_multiple_of(*group)).unwrap_or(1)
     }
 
     fn threads(&self) -> u32 {
@@ -63,6 +86,12 @@ impl HopperGeometry {
         if self.consumers == 2 { (24, 240) } else { (32, 160) }
     }
 }
+
+/// Keys from which on three warpgroups are faster than two on causal attention of head dimension 128.
+const LONG: usize = 8192;
+
+/// Bytes of keys and values that stay in the L2 cache of 50 MB beside everything else.
+const L2_SHARE: usize = 32 << 20;
 
 /// One piece of work: the query rows of a block.
 #[derive(Clone, Copy, Carried)]
@@ -305,15 +334,11 @@ fn step<T: MmaElement + WgmmaElement>(
 ) {
     let next = state.at.next();
     c.keys.wait(next);
-    if const_expr(geometry.turns) {
-        c.turns.at(c.number).sync();
-    }
+    c.turns.at(c.number).sync();
     let s = wgmma(c.q, c.k.stage(next.stage()).t());
     c.values.wait(state.at);
     let o = wgmma_add(&state.p, c.v.stage(state.at.stage()), std::mem::take(&mut state.o));
-    if const_expr(geometry.turns) {
-        c.turns.at(c.next).arrive();
-    }
+    c.turns.at(c.next).arrive();
     let mut s = s.wait::<1>();
     c.keys.release(next);
     c.queries.release_if(tile == 0, c.queries.at(c.number, round));
@@ -402,7 +427,7 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
                     let full = queries.acquire(queries.at(c, round), rows.bytes());
                     q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
                 }
-                if const_expr(geometry.dynamic) {
+                if const_expr(geometry.causal) {
                     index = counter.at(0).atomic_add(I32::from(1)) + blocks;
                     // Every block draws once in vain: the last to do so leaves the counter as it was.
                     if index == works + blocks - 1 {
@@ -451,10 +476,8 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
             column: lane % 4 * 2,
             scale_log2: scale * std::f32::consts::LOG2_E,
         };
-        if const_expr(geometry.turns) {
-            if number == consumers as i32 - 1 {
-                turns.at(0).arrive();
-            }
+        if number == consumers as i32 - 1 {
+            turns.at(0).arrive();
         }
         let (mut at, mut ticket) = (keys.start(), tickets.start());
         let (mut index, mut round) = (block, I32::from(0));
@@ -523,7 +546,7 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
             }
             store_rows(o, work, &c, &acc);
             round += 1;
-            if const_expr(geometry.dynamic) {
+            if const_expr(geometry.causal) {
                 tickets.wait(ticket);
                 index = uniform(drawn.at(ticket.stage()).load());
                 tickets.release_warp(ticket);
@@ -533,10 +556,8 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
             }
         }
         // The turn that was handed out first is the last one to be taken.
-        if const_expr(geometry.turns) {
-            if number == 0 {
-                turns.at(0).sync();
-            }
+        if number == 0 {
+            turns.at(0).sync();
         }
     }
 }
