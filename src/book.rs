@@ -30,4 +30,5 @@ chapters! {
     atomics = "../docs/src/reference/atomics.md",
     printing = "../docs/src/reference/printing.md",
     emulator = "../docs/src/reference/emulator.md",
+    artifacts = "../docs/src/reference/artifacts.md",
 }

@@ -1,122 +1,86 @@
 //! Typed, checked launches.
 
-use std::borrow::Borrow;
+#[cfg(feature = "mlir")]
+mod typed;
+
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use half::{bf16, f16};
 use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
-use lacewing_core::{KernelMeta, ParamKind, ScalarType, Target, Traced, rt, trace_kernel};
+use lacewing_core::{KernelMeta, ParamKind, ScalarType, Target};
 use smallvec::SmallVec;
 
-use crate::cache::{self, Code, Compiled};
-use crate::cuda::{Descriptor, Value};
+use crate::cuda::{CudaKernel, Descriptor, Value};
 use crate::device::{Backend, Device};
-use crate::element::ElementOf;
-use crate::emulator::{ArgValue, LaunchStats};
+use crate::element::{Element, ElementOf};
+#[cfg(feature = "mlir")]
+use crate::emulator::ArgValue;
 use crate::error::Error;
 use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
 use crate::tensor_map::{Plan, TensorMap, View};
 
-/// What every kernel can do on the host.
-///
-/// ```ignore
-/// axpy::<F32>::new(256).grid([n.div_ceil(256), 1, 1]).launch(&dev, (2.0f32, &x, &mut y))?;
-/// ```
-pub trait KernelExt: rt::Kernel {
-    /// A launch of the kernel on a grid of blocks (x, y, z).
-    fn grid(&self, grid: [usize; 3]) -> Launch<Self> {
-        Launch { kernel: self.clone(), grid }
-    }
+#[cfg(feature = "mlir")]
+pub use typed::{KernelExt, Launch, Prepared};
 
-    /// Traces the kernel for a target.
-    ///
-    /// # Errors
-    /// When the trace or the verifier refuses it.
-    fn traced(&self, target: impl Borrow<Target>) -> Result<Traced, Error> {
-        Ok(trace_kernel(self, *target.borrow())?)
-    }
-
-    /// The kernel's traced MLIR as text.
-    ///
-    /// # Errors
-    /// When the trace or the verifier refuses the kernel.
-    fn mlir(&self, target: impl Borrow<Target>) -> Result<String, Error> {
-        Ok(self.traced(target)?.text())
-    }
-}
-
-impl<K: rt::Kernel> KernelExt for K {}
-
-/// A launch that has not happened yet.
-#[must_use = "nothing runs until `.launch(&device, arguments)` is called"]
-#[derive(Clone, Debug)]
-pub struct Launch<K> {
-    kernel: K,
-    grid: [usize; 3],
-}
-
-impl<K: rt::Kernel> Launch<K> {
-    /// Checks the arguments against the kernel and runs it. A grid without blocks does nothing. On a GPU the kernel
-    /// is put on the device's stream, and the host goes on.
-    ///
-    /// # Errors
-    /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block,
-    /// shared memory or arguments break a rule of the device, [`Error::Report`] when a check of the
-    /// emulator ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
-    pub fn launch<A: Args<K::Params>>(&self, device: &Device, args: A) -> Result<LaunchStats, Error> {
-        self.prepare(device)?.launch(args)
-    }
-
-    /// Compiles the kernel for a device, unless that has been done, and checks grid and block: what is left is cheap
-    /// and can be done many times.
-    ///
-    /// # Errors
-    /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block or shared memory break
-    /// a rule of the device.
-    pub fn prepare(&self, device: &Device) -> Result<Prepared<K>, Error> {
-        let compiled = cache::compiled(&self.kernel, device)?;
-        let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
-        let grid = check_grid(self.grid).map_err(refuse)?;
-        check_block(&compiled.meta, device.target()).map_err(refuse)?;
-        check_cluster(&compiled.meta, grid).map_err(refuse)?;
-        Ok(Prepared { device: device.clone(), compiled, grid, kernel: PhantomData })
-    }
-}
-
-/// A launch that needs nothing more than its arguments, for launching one kernel many times: the kernel is looked up
-/// once, and a launch allocates no memory.
-#[must_use = "nothing runs until `.launch(arguments)` is called"]
-pub struct Prepared<K> {
+/// A kernel that is ready to run on a device, with its grid checked: a launch needs nothing more than arguments.
+#[derive(Clone)]
+pub(crate) struct Ready {
     device: Device,
     compiled: Arc<Compiled>,
     grid: [u32; 3],
-    kernel: PhantomData<fn() -> K>,
 }
 
-impl<K: rt::Kernel> Prepared<K> {
-    /// Checks the arguments against the kernel and runs it, as [`Launch::launch`].
-    ///
-    /// # Errors
-    /// [`Error::Launch`] when the arguments break a rule of the device, [`Error::Report`] when a check of the emulator
-    /// ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
-    pub fn launch<A: Args<K::Params>>(&self, args: A) -> Result<LaunchStats, Error> {
-        let mut arguments = Arguments::default();
-        args.pass(&mut arguments);
-        let Prepared { device, compiled, grid, .. } = self;
+/// A kernel ready to run, with what a launch must know of it.
+pub(crate) struct Compiled {
+    pub(crate) code: Code,
+    pub(crate) meta: KernelMeta,
+}
+
+/// What runs.
+pub(crate) enum Code {
+    /// Bytecode of the emulator.
+    #[cfg(feature = "mlir")]
+    Emulated(Box<crate::emulator::Program>),
+    /// A function that the driver has loaded.
+    Cuda(CudaKernel),
+}
+
+/// What is known of a launch: only the emulator knows anything.
+#[cfg(feature = "mlir")]
+pub(crate) type Ran = crate::emulator::LaunchStats;
+#[cfg(not(feature = "mlir"))]
+#[derive(Default)]
+pub(crate) struct Ran {}
+
+impl Ready {
+    /// Checks grid and block.
+    pub(crate) fn new(device: &Device, compiled: Arc<Compiled>, grid: [usize; 3]) -> Result<Self, Error> {
+        let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
+        let grid = check_grid(grid).map_err(refuse)?;
+        check_block(&compiled.meta, device.target()).map_err(refuse)?;
+        check_cluster(&compiled.meta, grid).map_err(refuse)?;
+        Ok(Self { device: device.clone(), compiled, grid })
+    }
+
+    /// Checks the arguments against the kernel and runs it.
+    pub(crate) fn launch(&self, mut arguments: Arguments) -> Result<Ran, Error> {
+        let Ready { device, compiled, grid } = self;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
         if grid.contains(&0) {
-            return Ok(LaunchStats::default());
+            return Ok(Ran::default());
         }
         match (&compiled.code, device.backend()) {
+            #[cfg(feature = "mlir")]
             (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
                 arguments.encode().map_err(refuse)?;
-                device.submit(gpu, kernel, *grid, &arguments.for_gpu())
+                device.submit(gpu, kernel, *grid, &arguments.for_gpu())?;
+                Ok(Ran::default())
             }
+            #[cfg(feature = "mlir")]
             (Code::Cuda(_), Backend::Emulator) => {
                 Err(refuse("it was compiled for another device (a fault in Lacewing)".to_owned()))
             }
@@ -124,16 +88,9 @@ impl<K: rt::Kernel> Prepared<K> {
     }
 }
 
-impl<K> Clone for Prepared<K> {
-    fn clone(&self) -> Self {
-        let Prepared { device, compiled, grid, .. } = self;
-        Prepared { device: device.clone(), compiled: Arc::clone(compiled), grid: *grid, kernel: PhantomData }
-    }
-}
-
-impl<K> fmt::Debug for Prepared<K> {
+impl fmt::Display for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Prepared({} {:?} on {})", self.compiled.meta.name, self.grid, self.device)
+        write!(f, "{} {:?} on {}", self.compiled.meta.name, self.grid, self.device)
     }
 }
 
@@ -195,7 +152,12 @@ pub struct Arguments {
 type Dims<T> = SmallVec<[T; 6]>;
 
 enum Argument {
-    Scalar(ArgValue),
+    /// A value's bits, zero-extended, and its size in bytes.
+    Scalar {
+        bits: u64,
+        #[cfg_attr(not(feature = "mlir"), expect(dead_code, reason = "the emulator reads it"))]
+        bytes: u8,
+    },
     Tensor(TensorArgument),
     Map(MapArgument),
 }
@@ -222,11 +184,15 @@ struct TensorArgument {
 }
 
 impl Arguments {
-    fn tensor<T: crate::element::Element, const R: usize>(&mut self, tensor: &DevTensor<T, R>, mutable: bool) {
+    fn scalar(&mut self, value: impl Element) {
+        self.list.push(Argument::Scalar { bits: value.bits(), bytes: size_of_val(&value) as u8 });
+    }
+
+    fn tensor<T: Element, const R: usize>(&mut self, tensor: &DevTensor<T, R>, mutable: bool) {
         self.list.push(Argument::Tensor(TensorArgument::new(tensor, mutable)));
     }
 
-    fn map<T: crate::element::Element, const R: usize>(
+    fn map<T: Element, const R: usize>(
         &mut self,
         tensor: &DevTensor<T, R>,
         given: Option<(SmallVec<[u32; 5]>, u32)>,
@@ -250,7 +216,7 @@ impl Arguments {
             .filter_map(|(argument, parameter)| match argument {
                 Argument::Tensor(tensor) => Some((parameter.name.as_str(), tensor)),
                 Argument::Map(map) => Some((parameter.name.as_str(), &map.tensor)),
-                Argument::Scalar(_) => None,
+                Argument::Scalar { .. } => None,
             })
             .collect();
         for (index, (name, tensor)) in tensors.iter().enumerate() {
@@ -285,11 +251,12 @@ impl Arguments {
     }
 
     /// Pointer, extents and strides of each tensor in a row, as the traced function takes them.
+    #[cfg(feature = "mlir")]
     fn for_emulator(self) -> Vec<ArgValue> {
         let mut flat = Vec::new();
         for argument in self.list {
             match argument {
-                Argument::Scalar(value) => flat.push(value),
+                Argument::Scalar { bits, bytes } => flat.push(ArgValue::Scalar { bits, bytes }),
                 Argument::Tensor(tensor) => {
                     // That the tensor lies on the device of the launch has been checked.
                     if let Storage::Emulated(buffer) = &tensor.storage {
@@ -309,7 +276,7 @@ impl Arguments {
     fn encode(&mut self) -> Result<(), String> {
         for argument in &mut self.list {
             if let Argument::Map(MapArgument { tensor, plan: Some(plan), descriptor, .. }) = argument
-                && let Storage::Cuda(memory) = &tensor.storage
+                && let Some(memory) = tensor.storage.cuda()
             {
                 *descriptor = crate::cuda::encode(memory, plan)?;
             }
@@ -322,18 +289,22 @@ impl Arguments {
         let mut flat = SmallVec::new();
         for argument in &self.list {
             match argument {
-                Argument::Scalar(ArgValue::Scalar { bits, .. }) => flat.push(Value::Bits(*bits)),
-                Argument::Scalar(ArgValue::Buffer { .. } | ArgValue::Map(_)) => {}
+                Argument::Scalar { bits, .. } => flat.push(Value::Bits(*bits)),
                 Argument::Tensor(tensor) => {
-                    if let Storage::Cuda(memory) = &tensor.storage {
-                        let (byte_offset, writable) = (tensor.byte_offset(), tensor.mutable);
-                        flat.push(Value::Pointer { memory, byte_offset, writable });
+                    match &tensor.storage {
+                        Storage::Cuda(memory) => {
+                            let (byte_offset, writable) = (tensor.byte_offset(), tensor.mutable);
+                            flat.push(Value::Pointer { memory, byte_offset, writable });
+                        }
+                        // That the tensor lies on the device of the launch has been checked.
+                        #[cfg(feature = "mlir")]
+                        Storage::Emulated(_) => {}
                     }
                     flat.extend(tensor.extents.iter().map(|extent| Value::Bits(*extent as u64)));
                     flat.extend(tensor.canonical_strides().map(|stride| Value::Bits(stride as u64)));
                 }
                 Argument::Map(map) => {
-                    if let Storage::Cuda(memory) = &map.tensor.storage {
+                    if let Some(memory) = map.tensor.storage.cuda() {
                         let (descriptor, writable) = (&map.descriptor, map.tensor.mutable);
                         flat.push(Value::Map { memory, descriptor, writable });
                     }
@@ -375,6 +346,7 @@ impl MapArgument {
         Ok(())
     }
 
+    #[cfg(feature = "mlir")]
     fn for_emulator(&self) -> Option<crate::emulator::TensorMap> {
         // That the tensor lies on the device of the launch has been checked.
         let Storage::Emulated(buffer) = &self.tensor.storage else { return None };
@@ -392,7 +364,7 @@ impl MapArgument {
 }
 
 impl TensorArgument {
-    fn new<T: crate::element::Element, const R: usize>(tensor: &DevTensor<T, R>, mutable: bool) -> Self {
+    fn new<T: Element, const R: usize>(tensor: &DevTensor<T, R>, mutable: bool) -> Self {
         TensorArgument {
             device: tensor.device.clone(),
             storage: tensor.storage.clone(),
@@ -483,7 +455,7 @@ macro_rules! scalars {
     ($($host:ty => $name:ident),* $(,)?) => {$(
         impl Arg<types::$name> for $host {
             fn pass(self, arguments: &mut Arguments) {
-                arguments.list.push(Argument::Scalar(ArgValue::from(self)));
+                arguments.scalar(self);
             }
         }
     )*};
@@ -491,21 +463,8 @@ macro_rules! scalars {
 
 scalars! {
     bool => Bool, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
-    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64,
+    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, float8::F8E4M3 => F8E4M3, float8::F8E5M2 => F8E5M2,
 }
-
-macro_rules! float8 {
-    ($($name:ident),*) => {$(
-        impl Arg<types::$name> for float8::$name {
-            fn pass(self, arguments: &mut Arguments) {
-                let value = ArgValue::Scalar { bits: self.to_bits().into(), bytes: 1 };
-                arguments.list.push(Argument::Scalar(value));
-            }
-        }
-    )*};
-}
-
-float8! { F8E4M3, F8E5M2 }
 
 impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<Tensor<T, RANK>> for &DevTensor<H, RANK> {
     fn pass(self, arguments: &mut Arguments) {
@@ -583,7 +542,7 @@ tuples! {
      A14 P14, A15 P15)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mlir"))]
 mod tests {
     use super::*;
     use crate::emulator::Buffer;

@@ -324,6 +324,7 @@ impl Layout<'_> {
         let elements = self.positions().zip(bytes.chunks(self.element_bytes));
         match storage {
             // Byte by byte: elements between those of the view may never have been written, and stay so.
+            #[cfg(feature = "mlir")]
             Storage::Emulated(buffer) => elements.for_each(|(at, element)| buffer.write(at, element)),
             Storage::Cuda(_) => {
                 let span = self.bytes();
@@ -387,7 +388,7 @@ impl<T: Element, const RANK: usize> fmt::Debug for DevTensor<T, RANK> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mlir"))]
 mod tests {
     use super::*;
     use lacewing_core::Target;

@@ -11,12 +11,14 @@
 //! Exit status: 0 when what was asked for held; 1 when a kernel or a check failed; 2 when the command
 //! line or a file is at fault (nothing has been written then).
 
+mod artifact;
 mod compile;
 mod doctor;
 mod failure;
 pub mod files;
 mod list;
 mod progress;
+mod report;
 mod run;
 
 use std::ffi::OsString;

@@ -7,6 +7,7 @@
     reason = "helpers of tests say what they expect by panicking"
 )]
 
+mod artifact;
 mod attention;
 mod cli;
 mod cli_attention;
@@ -18,6 +19,7 @@ mod differential;
 mod frontend;
 mod kernels;
 mod launch;
+mod report;
 mod sanitizer;
 mod snapshots;
 mod ui;

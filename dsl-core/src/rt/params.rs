@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use crate::kernel::KernelAttributes;
+use crate::KernelAttributes;
 use crate::trace::{IrType, Loc, RawValue};
 use crate::types::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, U8, U16, U32, U64};
 use crate::{ParamDesc, ParamKind, ScalarType};

@@ -11,7 +11,6 @@ mod mma;
 mod place;
 mod print;
 mod scalar;
-mod scalar_type;
 mod shared;
 mod sync;
 mod tensor;
@@ -21,6 +20,7 @@ pub(crate) mod testing;
 mod tests;
 mod vector;
 
+pub use crate::ScalarType;
 pub use atomics::{Atomic, AtomicInt, Ordering, Scope};
 pub use buffer::{BufferRsrc, Elements, elements};
 pub use collectives::{
@@ -32,7 +32,7 @@ pub use hopper::{
     TensorMap, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
     tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
 };
-pub(crate) use hopper::{MapUse, REGISTERS};
+pub(crate) use hopper::MapUse;
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
 pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
 pub use mma::{
@@ -46,7 +46,6 @@ pub use scalar::{
     BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, Float, I8, I16, I32, I64, Int, Num, Scalar, ScalarExt,
     U8, U16, U32, U64,
 };
-pub use scalar_type::ScalarType;
 pub use shared::{
     Shared, SharedAlloc, SharedArray, SharedField, SharedLayout, SharedMember, SharedSlice, SharedTile, shared,
     shared_array, shared_array_named,

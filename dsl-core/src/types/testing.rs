@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use crate::kernel::KernelAttributes;
+use crate::KernelAttributes;
 use crate::rt::{Kernel, KernelParams};
 use crate::{Error, Target, Traced, trace_kernel};
 

@@ -50,7 +50,11 @@ pub fn driver() -> Result<Driver, Error> {
 }
 
 /// What to do where there is no GPU.
+#[cfg(feature = "mlir")]
 pub(super) const USE_EMULATOR: &str = "use the emulator instead: `--device emulator`, `Device::emulator(..)`";
+#[cfg(not(feature = "mlir"))]
+pub(super) const USE_EMULATOR: &str = "this program holds compiled kernels alone, which run nowhere else (Lacewing's \
+                                       emulator is in programs that are built with its feature `mlir`)";
 
 fn load() -> Result<Driver, String> {
     // SAFETY: loading the driver's library runs its constructors, as any program that links it does.
@@ -75,7 +79,7 @@ fn load() -> Result<Driver, String> {
     let driver = Driver { version };
     if version < OLDEST {
         return Err(format!(
-            "the driver is one for CUDA {driver}, and kernels need one for {} or later; update it, or {USE_EMULATOR}",
+            "the driver is one for CUDA {driver}, and kernels need one for {} or later: update it; {USE_EMULATOR}",
             Driver { version: OLDEST }
         ));
     }
@@ -291,7 +295,7 @@ unsafe impl Sync for Function {}
 
 /// Why a module was not loaded: the driver's error and what its compiler wrote.
 #[derive(Debug)]
-pub(super) struct LoadError {
+pub(crate) struct LoadError {
     pub(super) error: DriverError,
     pub(super) log: String,
 }
@@ -545,7 +549,7 @@ mod tests {
     fn no_driver_is_an_error_that_offers_the_emulator() {
         if let Err(error) = driver() {
             let text = error.to_string();
-            assert!(text.contains("--device emulator"), "{text}");
+            assert!(text.contains(USE_EMULATOR), "{text}");
         }
     }
 }

@@ -19,9 +19,10 @@ pub(crate) struct Gpu {
     ordinal: usize,
     name: String,
     target: Target,
-    /// The newest compute capability that machine code for `target` runs on; PTX runs on any later one.
-    native: bool,
+    /// Major number of its compute capability: machine code runs on no other one, PTX on any later.
+    major: u32,
     shared_limit: u32,
+    multiprocessors: u32,
     home: Stream,
     /// Whether there is more than one stream, so that their work must be ordered by events. Held for reading while
     /// work is put on a stream.
@@ -134,15 +135,15 @@ impl Gpu {
     ) -> Result<Self, DriverError> {
         let shared =
             context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let multiprocessors = context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let (major, _) = context.compute_capability()?;
         Ok(Self {
             ordinal: context.ordinal(),
             name,
             target,
-            // Machine code for sm_80 runs on all of 8.x; that for sm_90a and sm_100a on its own chip, which is the
-            // only one that it is chosen for.
-            native: u32::try_from(major).is_ok_and(|major| major == target.generation() / 10),
+            major: u32::try_from(major).unwrap_or_default(),
             shared_limit: u32::try_from(shared).unwrap_or_default(),
+            multiprocessors: u32::try_from(multiprocessors).unwrap_or_default(),
             context,
             home: Stream::new(stream),
             many_streams: RwLock::new(false),
@@ -172,14 +173,19 @@ impl Gpu {
         &self.context
     }
 
-    /// Whether machine code for the target runs, or only PTX.
-    pub(super) fn is_native(&self) -> bool {
-        self.native
+    /// Whether machine code for a target runs, or only PTX. That for sm_80 runs on all of 8.x; that for sm_90a and sm_100a
+    /// on its own chip, which is the only one that it is chosen for.
+    pub(crate) fn runs_code_for(&self, target: Target) -> bool {
+        self.major == target.generation() / 10
     }
 
     /// Shared memory that a block may have on this very chip.
     pub(super) fn shared_limit(&self) -> u32 {
         self.shared_limit
+    }
+
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
     }
 
     /// One more stream. From now on the device's streams wait for each other where they share memory.

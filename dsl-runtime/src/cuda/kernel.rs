@@ -1,45 +1,15 @@
-//! A compiled kernel on a GPU.
+//! A kernel that is loaded on a GPU.
 
-use std::borrow::Cow;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::{DriverError, sys};
-use lacewing_core::lower::{self, Emit, EmitOptions};
-use lacewing_core::{KernelMeta, Traced};
+use lacewing_core::KernelMeta;
 
 use super::driver::{self, Descriptor, Function, LoadError, Shape, Value as Slot, words};
 use super::gpu::{Gpu, Stream};
 use super::memory::Memory;
-use crate::cache::disk::{self, Key, Parts};
 use crate::error::Error;
 use crate::tensor_map::Plan;
-
-/// How kernels are compiled for a GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CompileOptions {
-    /// Optimisation level of LLVM and `ptxas`, 0 to 3.
-    pub opt_level: u8,
-    /// Who makes machine code from PTX.
-    pub assembler: Assembler,
-}
-
-impl Default for CompileOptions {
-    fn default() -> Self {
-        Self { opt_level: 3, assembler: Assembler::default() }
-    }
-}
-
-/// Who makes machine code from PTX.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Assembler {
-    /// `ptxas` where it is found and the GPU runs its code, else the driver.
-    #[default]
-    Best,
-    /// The driver, when the kernel is loaded.
-    Driver,
-    /// `ptxas`; an error where it is not found.
-    Ptxas,
-}
 
 /// A kernel that is loaded on a GPU.
 #[derive(Debug)]
@@ -92,36 +62,11 @@ pub(crate) fn encode(memory: &Memory, plan: &Plan) -> Result<Descriptor, String>
 }
 
 impl CudaKernel {
-    /// Compiles a traced kernel and loads it.
-    pub(crate) fn compile(gpu: &Gpu, traced: &Traced, options: CompileOptions) -> Result<Self, Error> {
-        let meta = &traced.meta;
-        if meta.shared_bytes > gpu.shared_limit() {
-            return Err(refuse(
-                meta,
-                format!(
-                    "it needs {} bytes of shared memory, and {gpu} ({}) has {} for a block",
-                    meta.shared_bytes,
-                    gpu.name(),
-                    gpu.shared_limit()
-                ),
-            ));
-        }
-        let load = |form| -> Result<Result<Function, LoadError>, Error> {
-            let image = image(traced, form, options.opt_level)?;
-            Ok(Function::load(gpu.context(), &image, &meta.name))
-        };
-        let cubin = match options.assembler {
-            Assembler::Driver => false,
-            Assembler::Ptxas => true,
-            Assembler::Best => gpu.is_native() && lower::find_ptxas(None).is_ok(),
-        };
-        let mut function = load(if cubin { Emit::Cubin } else { Emit::Ptx })?;
-        if cubin && options.assembler == Assembler::Best && function.as_ref().is_err_and(is_image_refused) {
-            // A driver older than ptxas does not know its files, but compiles PTX itself.
-            function = load(Emit::Ptx)?;
-        }
-        let function = function.map_err(|refused| load_failed(gpu, meta, &refused))?;
-        Self::new(gpu, function, meta)
+    /// Loads PTX text or machine code.
+    pub(crate) fn load(gpu: &Gpu, image: &[u8], meta: &KernelMeta) -> Result<Self, Refused> {
+        check_shared(gpu, meta).map_err(Refused::ByUs)?;
+        let function = Function::load(gpu.context(), image, &meta.name).map_err(Refused::ByDriver)?;
+        Self::new(gpu, function, meta).map_err(Refused::ByUs)
     }
 
     fn new(gpu: &Gpu, function: Function, meta: &KernelMeta) -> Result<Self, Error> {
@@ -167,70 +112,56 @@ impl CudaKernel {
     }
 }
 
-/// PTX or machine code of a kernel: from the disk cache, or made and kept there.
-fn image(traced: &Traced, form: Emit, opt_level: u8) -> Result<Vec<u8>, Error> {
-    let options = EmitOptions { opt_level, ..EmitOptions::default() };
-    let make = || Ok::<_, Error>(lower::emit(traced, form, &options)?.as_bytes().to_vec());
-    let Some(cache) = disk::default_cache() else { return make() };
-    let key = cache_key(traced, form, opt_level)?;
-    if let Some(found) = cache.get(&key) {
-        return Ok(found);
+/// Why a kernel was not loaded.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It asks for more than there is.
+    ByUs(Error),
+    /// What the driver says.
+    ByDriver(LoadError),
+}
+
+impl Refused {
+    /// Whether the driver does not know the form of the image, as opposed to finding a fault in it.
+    pub(crate) fn is_of_form(&self) -> bool {
+        use sys::CUresult as Code;
+        matches!(
+            self,
+            Refused::ByDriver(LoadError {
+                error: DriverError(
+                    Code::CUDA_ERROR_INVALID_IMAGE
+                        | Code::CUDA_ERROR_NO_BINARY_FOR_GPU
+                        | Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+                        | Code::CUDA_ERROR_INVALID_SOURCE
+                ),
+                ..
+            })
+        )
     }
-    let made = make()?;
-    cache.put(&key, &made);
-    Ok(made)
-}
 
-/// The key of a kernel's PTX or machine code in the disk cache.
-///
-/// # Errors
-/// When the kernel does not lower, or `ptxas` is asked for and not found.
-pub fn cache_key(traced: &Traced, form: Emit, opt_level: u8) -> Result<Key, Error> {
-    let target = traced.meta.target;
-    // The IR after our own lowering: an edit of a kernel, a helper or the lowering is in it.
-    let ir = lower::emit(traced, Emit::Llvm, &EmitOptions { opt_level, ..EmitOptions::default() })?;
-    let parts = Parts {
-        ir: ir.text().unwrap_or_default(),
-        target: target.name(),
-        form: form.name(),
-        options: &format!("O{opt_level}"),
-        pipeline: &lower::describe(target, opt_level),
-        toolchain: &toolchain(form)?,
-    };
-    Ok(parts.key())
-}
-
-/// What makes an image of this form. `ptxas` is asked once in a process.
-fn toolchain(form: Emit) -> Result<Cow<'static, str>, Error> {
-    static PTXAS: OnceLock<Result<String, lacewing_core::Error>> = OnceLock::new();
-    if form != Emit::Cubin {
-        return Ok(lower::toolchain().into());
+    /// The error for the user.
+    pub(crate) fn into_error(self, gpu: &Gpu, kernel: &str) -> Error {
+        match self {
+            Refused::ByUs(error) => error,
+            Refused::ByDriver(LoadError { error, log }) => {
+                match gpu.fault(&format!("loading kernel `{kernel}`"), error) {
+                    Error::Device(text) if !log.is_empty() => Error::Device(format!("{text}\n{log}")),
+                    other => other,
+                }
+            }
+        }
     }
-    let ptxas = PTXAS.get_or_init(|| lower::ptxas_version(&lower::find_ptxas(None)?));
-    Ok(format!("{}; {}", lower::toolchain(), ptxas.as_ref().map_err(Clone::clone)?).into())
 }
 
-fn refuse(meta: &KernelMeta, reason: String) -> Error {
-    Error::Launch { kernel: meta.name.clone(), reason }
-}
-
-/// Whether the driver does not know the form of the image, as opposed to finding a fault in it.
-fn is_image_refused(refused: &LoadError) -> bool {
-    use sys::CUresult as Code;
-    matches!(
-        refused.error.0,
-        Code::CUDA_ERROR_INVALID_IMAGE
-            | Code::CUDA_ERROR_NO_BINARY_FOR_GPU
-            | Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-            | Code::CUDA_ERROR_INVALID_SOURCE
-    )
-}
-
-fn load_failed(gpu: &Gpu, meta: &KernelMeta, refused: &LoadError) -> Error {
-    match gpu.fault(&format!("loading kernel `{}`", meta.name), refused.error) {
-        Error::Device(text) if !refused.log.is_empty() => Error::Device(format!("{text}\n{}", refused.log)),
-        other => other,
+fn check_shared(gpu: &Gpu, meta: &KernelMeta) -> Result<(), Error> {
+    let (wanted, limit) = (meta.shared_bytes, gpu.shared_limit());
+    if wanted <= limit {
+        return Ok(());
     }
+    Err(Error::Launch {
+        kernel: meta.name.clone(),
+        reason: format!("it needs {wanted} bytes of shared memory, and {gpu} ({}) has {limit} for a block", gpu.name()),
+    })
 }
 
 /// The reason, for launches that the driver refuses by themselves.

@@ -15,7 +15,6 @@ mod wgmma;
 pub use barriers::{BarrierSetup, Mbarrier, ProxyFence, fence_proxy};
 pub use cluster::{cluster_rank, cluster_sync};
 pub use pipeline::{Cursor, Pipeline};
-pub(crate) use roles::REGISTERS;
 pub use roles::{WarpgroupRole, uniform, warpgroup_roles};
 pub use swizzled::{SwizzledRing, SwizzledTile, Transposed};
 pub(crate) use tensor_map::MapUse;

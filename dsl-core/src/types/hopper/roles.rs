@@ -32,9 +32,6 @@ pub struct WarpgroupRole {
     warpgroup: I32,
 }
 
-/// Registers of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
-pub(crate) const REGISTERS: u32 = 64 * 1024;
-
 /// Splits the block's warpgroups into roles, each of so many warpgroups with so many registers a thread.
 ///
 /// Registers are multiples of 8 from 24 to 256. A warpgroup gets its share at [`WarpgroupRole::begin`], and
