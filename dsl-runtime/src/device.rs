@@ -202,6 +202,7 @@ impl Device {
     /// 4, whatever the host, so that its blocks take several pieces of work too.
     pub fn multiprocessors(&self) -> u32 {
         match &self.identity.backend {
+            #[cfg(feature = "mlir")]
             Backend::Emulator => 4,
             Backend::Cuda(gpu) => gpu.multiprocessors().max(1),
         }
