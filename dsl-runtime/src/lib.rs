@@ -3,6 +3,7 @@
 //! ```text
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
+//! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! bench       repeats the launches of a run, and takes their time
 //! artifact    kernels that were compiled before, from a file
@@ -46,6 +47,7 @@ pub mod registry;
 pub mod runner;
 mod storage;
 pub mod tensor;
+pub mod tensor_map;
 
 pub use device::Device;
 pub use element::{Element, ElementOf};
@@ -58,3 +60,4 @@ pub use host::{HostTensor, Tensors};
 #[cfg(feature = "mlir")]
 pub use launch::{KernelExt, Launch, Prepared};
 pub use tensor::DevTensor;
+pub use tensor_map::{TensorMap, TileSwizzle};

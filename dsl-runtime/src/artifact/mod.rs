@@ -146,6 +146,7 @@ fn spelt(kind: &ParamKind) -> String {
         ParamKind::Tensor { elem, rank, mutable } => {
             format!("Tensor{}<{}, {rank}>", if *mutable { "Mut" } else { "" }, scalar(elem.name()))
         }
+        ParamKind::TensorMap { elem, rank, .. } => format!("TensorMap<{}, {rank}>", scalar(elem.name())),
     }
 }
 

@@ -185,7 +185,7 @@ impl Gpu {
         self.shared_limit
     }
 
-    pub(super) fn multiprocessors(&self) -> u32 {
+    pub(crate) fn multiprocessors(&self) -> u32 {
         self.multiprocessors
     }
 
