@@ -9,6 +9,7 @@
 //! kernels have no such parameters.
 
 mod data;
+mod hopper;
 mod layouts;
 mod limits;
 mod numbers;
@@ -24,7 +25,7 @@ use lacewing::runtime::host::Random;
 use lacewing::runtime::{Element, ElementOf, Error};
 
 /// Chips with a kernel of their own.
-const TARGETS: [Target; 2] = [Target::SM_80, Target::GFX942];
+const TARGETS: [Target; 3] = [Target::SM_80, Target::SM_90A, Target::GFX942];
 
 /// A problem with random inputs.
 #[derive(Clone, Debug)]
