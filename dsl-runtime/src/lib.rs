@@ -3,8 +3,10 @@
 //! ```text
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
+//! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! record      what launches on the emulator did
+//! bench       repeats the launches of a run, and takes their time
 //! artifact    kernels that were compiled before, from a file
 //! registry    kernels by name, for the command line
 //! host        tensors in host memory; host_math: sums for references
@@ -25,6 +27,8 @@
 
 #[cfg(feature = "aot")]
 pub mod artifact;
+#[cfg(feature = "mlir")]
+pub mod bench;
 #[cfg(feature = "mlir")]
 pub mod cache;
 #[cfg(feature = "mlir")]
@@ -51,6 +55,7 @@ pub mod registry;
 pub mod runner;
 mod storage;
 pub mod tensor;
+pub mod tensor_map;
 
 pub use device::Device;
 pub use element::{Element, ElementOf};
@@ -63,3 +68,4 @@ pub use host::{HostTensor, Tensors};
 #[cfg(feature = "mlir")]
 pub use launch::{KernelExt, Launch, Prepared};
 pub use tensor::DevTensor;
+pub use tensor_map::{TensorMap, TileSwizzle};

@@ -1,6 +1,6 @@
 //! What launches on the emulator did: which elements were read and written, by whom, at what cost.
 //!
-//! A [`Recorder`] is given to a device ([`Device::with_recorder`](crate::Device::with_recorder)); tensors that are
+//! A [`Observer`] is given to a device ([`Device::with_observer`](crate::Device::with_observer)); tensors that are
 //! made with that handle are watched, and every launch with it leaves a [`Recorded`]. The debugging ladder
 //! ([`check`](mod@crate::check)) and the performance report read them.
 
@@ -14,11 +14,11 @@ use crate::tensor::{coordinates, positions, span};
 
 /// Collects what launches did. Share it with a device by `Arc`.
 #[derive(Debug, Default)]
-pub struct Recorder {
+pub struct Observer {
     launches: Mutex<Vec<Recorded>>,
 }
 
-impl Recorder {
+impl Observer {
     /// The launches since the last call, in order.
     pub fn take(&self) -> Vec<Recorded> {
         std::mem::take(&mut *self.launches.lock().unwrap_or_else(PoisonError::into_inner))

@@ -17,10 +17,10 @@ pub(crate) const fn attention(tiles: fn(&Settings, Target) -> Vec<Tile>) -> Ladd
         tiles,
         default: "B=1,Hq=2,Hkv=1,Sq=130,Sk=200",
         shapes: &[
-            "B=1,Hq=1,Hkv=1,Sq=1,Sk=1,D=16",
+            "B=1,Hq=1,Hkv=1,Sq=1,Sk=1,D=40",
             // Unequal primes, three query heads on one key head.
             "B=2,Hq=3,Hkv=1,Sq=37,Sk=53,D=40",
-            "B=1,Hq=1,Hkv=1,Sq=53,Sk=37,D=24",
+            "B=1,Hq=1,Hkv=1,Sq=53,Sk=37,D=40",
             // Around a tile of 64 on both sides, and around one of 128.
             "B=1,Hq=2,Hkv=1,Sq=63,Sk=65",
             "B=1,Hq=2,Hkv=2,Sq=65,Sk=64",

@@ -12,6 +12,7 @@
 //! line or a file is at fault (nothing has been written then).
 
 mod artifact;
+mod bench;
 mod check;
 mod compile;
 mod doctor;
@@ -49,6 +50,8 @@ enum Command {
     Compile(compile::Arguments),
     /// Run a kernel on a device
     Run(run::Arguments),
+    /// Check a kernel on a device, and take its time
+    Bench(bench::Arguments),
     /// Try a kernel on inputs from the simplest to the hardest, and say what is wrong with it
     Check(check::Arguments),
 }
@@ -78,6 +81,7 @@ pub fn run(entries: &[&KernelEntry], arguments: impl IntoIterator<Item = OsStrin
         Command::Doctor(arguments) => doctor::doctor(arguments, io),
         Command::Compile(arguments) => compile::compile(entries, arguments, io),
         Command::Run(arguments) => run::run(entries, arguments, io),
+        Command::Bench(arguments) => bench::bench(entries, arguments, io),
         Command::Check(arguments) => check::check(entries, arguments, io),
     };
     let flushed = io.out.flush().map_err(Failure::from);

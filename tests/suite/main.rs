@@ -9,6 +9,7 @@
 
 mod artifact;
 mod attention;
+mod bench;
 #[cfg(debug_assertions)]
 mod check;
 mod cli;
@@ -21,6 +22,7 @@ mod differential;
 mod frontend;
 mod kernels;
 mod launch;
+mod manner;
 mod report;
 mod sanitizer;
 mod snapshots;

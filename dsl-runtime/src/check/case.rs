@@ -11,7 +11,7 @@ use crate::device::{Device, Printed};
 use crate::emulator::{Check, Checks, LineCost, Report, ReportKind, Space};
 use crate::error::Error;
 use crate::host::{HostTensor, Random, Tensors};
-use crate::record::{Recorded, Recorder};
+use crate::record::{Recorded, Observer};
 use crate::registry::{KernelEntry, Settings};
 use crate::runner::ladder::is_float;
 use crate::runner::{Runner, Sizes, Variant};
@@ -135,13 +135,13 @@ impl Trial<'_> {
         schedule: u64,
         change: impl FnOnce(Device) -> Device,
     ) -> (Result<Tensors, Error>, Vec<Recorded>) {
-        let recorder = Arc::new(Recorder::default());
+        let observer = Arc::new(Observer::default());
         let device = match self.device(case, schedule) {
-            Ok(device) => change(device.with_recorder(&recorder)),
+            Ok(device) => change(device.with_observer(&observer)),
             Err(error) => return (Err(error), Vec::new()),
         };
         let outputs = self.runner.run(&device, &ready.settings, &ready.inputs);
-        (outputs, recorder.take())
+        (outputs, observer.take())
     }
 
     /// A finding without its facts.

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use lacewing_core::Target;
 
 use super::{Backend, Device, Identity, Options as DeviceOptions};
+use crate::bench::Recorder;
 use crate::cuda::CompileOptions;
 use crate::element::Element;
-use crate::emulator::{ArgValue, Checks, Launch, LaunchStats, Program, Report, ReportKind, Writers, run, run_recorded};
+use crate::emulator::{
+    ArgValue, Buffer, Checks, Launch, LaunchStats, Program, Report, ReportKind, Writers, run, run_recorded,
+};
 use crate::error::Error;
 use crate::placement::{Content, Placement};
-use crate::record::{Recorded, RecordedView, Recorder};
+use crate::record::{Observer, Recorded, RecordedView};
 use crate::storage::Storage;
 use crate::tensor::DevTensor;
 
@@ -22,7 +25,7 @@ pub(super) struct Options {
     threads: usize,
     printed: Printed,
     placement: Placement,
-    recorder: Option<Arc<Recorder>>,
+    observer: Option<Arc<Observer>>,
 }
 
 /// Where the lines of a kernel's `printf!` go, besides [`LaunchStats::printed`].
@@ -79,9 +82,9 @@ impl Device {
     /// The same device, which tells what launches do: tensors that are made with the handle remember which elements
     /// kernels read, and launches leave a record. The emulator alone does.
     #[must_use]
-    pub fn with_recorder(mut self, recorder: &Arc<Recorder>) -> Self {
+    pub fn with_observer(mut self, observer: &Arc<Observer>) -> Self {
         self.options.emulation.placement.watched = true;
-        self.options.emulation.recorder = Some(Arc::clone(recorder));
+        self.options.emulation.observer = Some(Arc::clone(observer));
         self
     }
 
@@ -109,6 +112,51 @@ impl Device {
         self
     }
 
+    pub(crate) fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.options.recorder = Some(recorder);
+        self
+    }
+
+    pub(crate) fn without_recorder(&self) -> Self {
+        let mut other = self.clone();
+        other.options.recorder = None;
+        other
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.options.recorder.as_ref()
+    }
+
+    /// New memory with the same content.
+    pub(crate) fn copy_of(&self, storage: &Storage) -> Result<Storage, Error> {
+        match (storage, &self.identity.backend) {
+            (Storage::Emulated(buffer), _) => Ok(Storage::Emulated(Buffer::from_bytes(&buffer.read()))),
+            (Storage::Cuda(_), Backend::Cuda(gpu)) => {
+                let copy = self.allocate(gpu, storage.len(), None)?;
+                self.copy(storage, &copy)?;
+                Ok(copy)
+            }
+            (Storage::Cuda(_), Backend::Emulator) => Err(foreign()),
+        }
+    }
+
+    /// Copies the content of memory to other memory of the same size.
+    pub(crate) fn copy(&self, from: &Storage, to: &Storage) -> Result<(), Error> {
+        match (from, to, &self.identity.backend) {
+            (Storage::Emulated(from), Storage::Emulated(to), _) => {
+                to.write(0, &from.read());
+                Ok(())
+            }
+            (Storage::Cuda(from), Storage::Cuda(to), Backend::Cuda(gpu)) => gpu.copy(self.stream(gpu), from, to),
+            _ => Err(foreign()),
+        }
+    }
+
+    /// All bytes of memory, whether anything wrote them or not.
+    pub(crate) fn bytes_of(&self, storage: &Storage) -> Result<Vec<u8>, Error> {
+        self.read(storage, 0..storage.len())
+    }
+
     /// Whether memory that nothing wrote is filled with a pattern that shows.
     pub(super) fn marks_unwritten(&self) -> bool {
         self.options.emulation.checks.initialized
@@ -116,7 +164,7 @@ impl Device {
 
     /// Whether launches leave a record.
     pub(crate) fn is_recording(&self) -> bool {
-        self.options.emulation.recorder.is_some()
+        self.options.emulation.observer.is_some()
     }
 
     /// A tensor in the emulator's memory.
@@ -137,18 +185,18 @@ impl Device {
         args: Vec<ArgValue>,
         views: Vec<RecordedView>,
     ) -> Result<LaunchStats, Error> {
-        let Options { seed, checks, threads, printed, ref recorder, .. } = self.options.emulation;
+        let Options { seed, checks, threads, printed, ref observer, .. } = self.options.emulation;
         let launch = Launch { grid, args, seed, checks, threads };
-        let stats = match recorder {
+        let stats = match observer {
             None => run(program, &launch).map_err(|report| refuse(*report))?,
-            Some(recorder) => {
+            Some(observer) => {
                 let outcome = run_recorded(program, &launch);
                 let (stats, writers) = match &outcome {
                     Ok((stats, writers)) => (Some(stats.clone()), writers.clone()),
                     Err(_) => (None, Writers::default()),
                 };
                 let (kernel, location) = (program.name().to_owned(), program.location().cloned());
-                recorder.add(Recorded { kernel, location, views, stats, writers });
+                observer.add(Recorded { kernel, location, views, stats, writers });
                 outcome.map_err(|report| refuse(*report))?.0
             }
         };

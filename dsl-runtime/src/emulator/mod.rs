@@ -19,7 +19,9 @@
 //!
 //! What the emulator does not know: lowering. It executes the traced ops by their definition.
 
+mod asynchronous;
 mod blame;
+mod blame_async;
 mod blame_race;
 mod checks;
 mod decode;
@@ -38,6 +40,7 @@ mod writers;
 #[cfg(test)]
 mod tests;
 
+pub use asynchronous::TensorMap;
 pub use checks::{Check, Checks};
 pub use exec::traffic::{LineCost, Space};
 pub(crate) use launch::run_recorded;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lacewing_core::{ScalarType, Target};
 
-use super::{Dimension, Runner, Sizes, TensorSpec};
+use super::{Dimension, Runner, Sizes, TensorSpec, Work};
 use crate::compare::Comparison;
 use crate::device::Device;
 use crate::error::Error;
@@ -142,6 +142,10 @@ impl Runner for Laddered {
 
     fn compare(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Result<Vec<Comparison>, Error> {
         self.runner.compare(settings, inputs, outputs)
+    }
+
+    fn work(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Work {
+        self.runner.work(settings, inputs, outputs)
     }
 
     fn ladder(&self) -> &Ladder {
