@@ -22,4 +22,5 @@ mod launch;
 mod report;
 mod sanitizer;
 mod snapshots;
+mod tensor_maps;
 mod ui;

@@ -135,7 +135,8 @@ impl Gpu {
     ) -> Result<Self, DriverError> {
         let shared =
             context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let multiprocessors = context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let multiprocessors =
+            context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let (major, _) = context.compute_capability()?;
         Ok(Self {
             ordinal: context.ordinal(),

@@ -102,7 +102,7 @@ fn has_product(op: &OperationRef<'_, '_>) -> bool {
     if op_name(op) == "lw.wgmma" {
         return true;
     }
-    op.regions().filter_map(|region| region.first_block()).any(|block| {
-        std::iter::successors(block.first_operation(), |op| op.next_in_block()).any(|op| has_product(&op))
-    })
+    op.regions()
+        .filter_map(|region| region.first_block())
+        .any(|block| std::iter::successors(block.first_operation(), |op| op.next_in_block()).any(|op| has_product(&op)))
 }
