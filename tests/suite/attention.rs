@@ -9,6 +9,7 @@
 //! kernels have no such parameters.
 
 mod data;
+mod hopper;
 mod layouts;
 mod limits;
 mod numbers;
@@ -23,14 +24,8 @@ use lacewing::prelude::*;
 use lacewing::runtime::host::Random;
 use lacewing::runtime::{Element, ElementOf, Error};
 
-/// Chips with a kernel of their own for every head dimension.
-const TARGETS: [Target; 2] = [Target::SM_80, Target::GFX942];
-
-/// Chips with a kernel of their own for a head dimension: Hopper has one for some.
-fn targets(head_dim: usize) -> Vec<Target> {
-    let hopper = matches!(head_dim, 64 | 96 | 128 | 192 | 256).then_some(Target::SM_90A);
-    TARGETS.into_iter().chain(hopper).collect()
-}
+/// Chips with a kernel of their own.
+const TARGETS: [Target; 3] = [Target::SM_80, Target::SM_90A, Target::GFX942];
 
 /// A problem with random inputs.
 #[derive(Clone, Debug)]
@@ -115,7 +110,7 @@ impl Case {
 
     fn check_inputs<T: Dtype>(&self, inputs: &Inputs) {
         let wanted = self.wanted(inputs, T::PRECISION);
-        for target in targets(self.head_dim) {
+        for target in TARGETS {
             let device = Device::emulator(target).unwrap();
             let got = self.forward::<T>(&device, inputs);
             wanted.compare(&got, &format!("fmha_fwd {} on {target} {self:?}", T::TYPE.name()));

@@ -266,7 +266,7 @@ struct Consumer<T: WgmmaElement> {
 
 /// What a consumer carries from one tile of keys to the next.
 #[derive(Carried)]
-struct State<T: MmaElement + WgmmaElement> {
+struct State<T: MmaElement> {
     rows: RowState,
     /// Output so far, without the tile that `p` belongs to.
     o: Accumulator,
@@ -298,13 +298,7 @@ fn limits<T: WgmmaElement>(
 /// Makes the values of padding keys zeros, in the last tile: a weight of 0 times NaN would be NaN. The copies have
 /// put zeros where the tensor ends, so that only a shorter `kv_len` leaves something to do.
 #[device]
-fn clear_padding<T: MmaElement + WgmmaElement>(
-    c: &Consumer<T>,
-    geometry: &HopperGeometry,
-    sizes: &Sizes,
-    work: Work,
-    at: Cursor,
-) {
+fn clear_padding<T: MmaElement>(c: &Consumer<T>, geometry: &HopperGeometry, sizes: &Sizes, work: Work, at: Cursor) {
     let valid = work.keys - (work.tiles - 1) * (geometry.block_n as i32);
     if work.keys < sizes.seqlen_kv && valid < (geometry.block_n as i32) {
         c.values.wait(at);
@@ -322,7 +316,7 @@ fn clear_padding<T: MmaElement + WgmmaElement>(
 
 /// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before.
 #[device]
-fn step<T: MmaElement + WgmmaElement>(
+fn step<T: MmaElement>(
     c: &Consumer<T>,
     geometry: &HopperGeometry,
     sizes: &Sizes,
@@ -376,7 +370,7 @@ fn step<T: MmaElement + WgmmaElement>(
 /// mixed when causal. `counter` holds a zero, before and after; no other launch may use it at the same time. The
 /// grid has at most as many blocks in x as there are row blocks.
 #[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1)]
-pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
+pub fn fmha_fwd_hopper<T: MmaElement>(
     #[comptime] geometry: HopperGeometry,
     q: TensorMap<T, 4>,
     k: TensorMap<T, 4>,
@@ -565,7 +559,7 @@ pub fn fmha_fwd_hopper<T: MmaElement + WgmmaElement>(
 /// Writes a warpgroup's rows of the output, 16 bytes at once: the four lanes that share a row exchange pairs, so
 /// that each has the 8 elements of one of four neighbouring column groups.
 #[device]
-fn store_rows<T: MmaElement + WgmmaElement>(o: TensorMut<T, 4>, work: Work, c: &Consumer<T>, acc: &Accumulator) {
+fn store_rows<T: MmaElement>(o: TensorMut<T, 4>, work: Work, c: &Consumer<T>, acc: &Accumulator) {
     let member = lane_id() % 4;
     let (odd, upper) = (member % 2 == 1, member / 2 == 1);
     for half in range_constexpr(2) {
@@ -612,7 +606,7 @@ mod tests {
         all.map(|(head_dim, causal, keys)| HopperGeometry::new(head_dim, causal, keys).unwrap()).collect()
     }
 
-    fn cubin<T: MmaElement + WgmmaElement>(geometry: &HopperGeometry) -> Vec<String> {
+    fn cubin<T: MmaElement>(geometry: &HopperGeometry) -> Vec<String> {
         let traced = trace_kernel(&fmha_fwd_hopper::<T>::new(geometry.clone()), Target::SM_90A).unwrap();
         let artifact = emit(&traced, Emit::Cubin, &EmitOptions::default()).unwrap();
         artifact.log().unwrap().complaints()

@@ -19,7 +19,7 @@ pub mod mma;
 pub mod reference;
 
 use lacewing_core::prelude::*;
-use lacewing_core::types::{MmaElement, Scalar, WgmmaElement};
+use lacewing_core::types::{MmaElement, Scalar};
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
@@ -130,7 +130,7 @@ impl<H: Element> Forward<'_, H> {
     /// [`Error::Shape`] and [`Error::Setting`] for sizes that do not go together, and all of a launch.
     pub fn fmha_fwd<T>(&self, o: &mut DevTensor<H, 4>, lse: &mut DevTensor<f32, 3>) -> Result<LaunchStats, Error>
     where
-        T: MmaElement + WgmmaElement,
+        T: MmaElement,
         H: ElementOf<T>,
     {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
@@ -170,7 +170,7 @@ impl<H: Element> Forward<'_, H> {
         lse: &mut DevTensor<f32, 3>,
     ) -> Result<LaunchStats, Error>
     where
-        T: MmaElement + WgmmaElement,
+        T: MmaElement,
         H: ElementOf<T>,
     {
         let device = self.q.device().clone();
@@ -336,7 +336,7 @@ impl<H: Element> OnDevice<H> {
 fn run_fwd(device: &Device, _settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
     fn typed<T>(device: &Device, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
     where
-        T: MmaElement + WgmmaElement + Scalar<Host: ElementOf<T>>,
+        T: MmaElement + Scalar<Host: ElementOf<T>>,
     {
         let on_device = OnDevice::<T::Host>::new(device, inputs)?;
         let mut o = device.tensor_uninit(on_device.shape.q())?;

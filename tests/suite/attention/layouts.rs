@@ -79,7 +79,7 @@ type Layouts = [Layout; 4];
 fn check<T: Dtype>(case: &Case, layouts: &Layouts) {
     let inputs = case.inputs::<T>();
     let wanted = case.wanted(&inputs, T::PRECISION);
-    for target in targets(case.head_dim) {
+    for target in TARGETS {
         let device = Device::emulator(target).unwrap();
         let contiguous = case.forward::<T>(&device, &inputs);
         let [q, k, v, o] = layouts;

@@ -124,7 +124,7 @@ fn one_key_has_all_the_weight() {
 #[test]
 fn runs_are_equal_bit_for_bit() {
     let case = Case::new(150, 210, 64).heads(4, 2).causal().kv_len(&[210, 111]);
-    for target in targets(64) {
+    for target in TARGETS {
         let inputs = case.inputs::<F16>();
         let device = Device::emulator(target).unwrap();
         let first = case.forward::<F16>(&device, &inputs);

@@ -163,7 +163,7 @@ impl Accumulator {
 
     /// The matrix as the left operand of a product, rounded to nearest even: no element changes its thread.
     #[track_caller]
-    pub fn cast<T: MmaElement + WgmmaElement>(&self) -> Fragments<T> {
+    pub fn cast<T: MmaElement>(&self) -> Fragments<T> {
         let loc = Location::caller();
         if !self.columns().is_multiple_of(T::STEP) {
             let message = format!("{} columns as the left operand of a product", self.columns());
