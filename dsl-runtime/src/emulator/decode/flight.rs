@@ -19,7 +19,13 @@ impl Flight {
         let mut flight = Self::default();
         if body.iter().any(has_product) {
             // A value that comes around a loop shows in the next pass.
-            while body.iter().fold(false, |grown, op| flight.visit(op) || grown) {}
+            let mut grown = true;
+            while grown {
+                grown = false;
+                for op in body {
+                    grown |= flight.visit(op);
+                }
+            }
         }
         flight
     }

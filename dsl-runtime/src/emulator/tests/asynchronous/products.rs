@@ -287,7 +287,7 @@ fn numbers_at_the_ends_of_bf16_give_the_same_bits_on_every_host() {
         product.attributes(0),
         product.types(0)
     ));
-    body.text += &store("r#0", "d", "f32").replace("%r#0", "%r#0");
+    body.text += &store("r#0", "d", "f32");
     let kernel = hopper(128, 2304, "a:in b:in d:out", &body.text);
     let results =
         to_f32s(kernel.run([1, 1, 1], &[Arg::Bytes(image_a), Arg::Bytes(image_b), Arg::Uninit(512)]).last().unwrap());
