@@ -85,7 +85,13 @@ fn a_multicast_load_reaches_both_blocks() {
     // Each block expects its own half alone: the phase completes before the other half has come, or the bytes of
     // the other half are too many.
     for report in reports(&cluster(64, 2056, "m:map/bf16/64x8/0 d:out", &multicast(true, 1024)), [2, 1, 1], &args) {
-        assert!(matches!(report.kind, ReportKind::Race | ReportKind::Deadlock | ReportKind::CopyInFlight | ReportKind::Uninitialized), "{report}");
+        assert!(
+            matches!(
+                report.kind,
+                ReportKind::Race | ReportKind::Deadlock | ReportKind::CopyInFlight | ReportKind::Uninitialized
+            ),
+            "{report}"
+        );
     }
 }
 
@@ -117,10 +123,46 @@ fn arrivals_at_another_block() {
         let waits = report.notes.iter().find(|note| note.contains("`all`")).unwrap();
         assert!(waits.starts_with("block 1 of the cluster, warp "), "{waits}");
         assert!(waits.contains("128 of 129 arrivals"), "{waits}");
-        assert!(report.notes.iter().any(|note| note.contains("waits at the cluster's barrier at k.rs:12:5")), "{report}");
+        assert!(
+            report.notes.iter().any(|note| note.contains("waits at the cluster's barrier at k.rs:12:5")),
+            "{report}"
+        );
     }
     let report = &reports(&cluster(64, 64, "", &build(128, 2)), [2, 1, 1], &[])[0];
     assert_eq!((line(report), report.message.as_str()), (Some(10), "block 2 of a cluster of 2"));
+}
+
+#[test]
+fn an_arrival_at_a_block_that_has_ended() {
+    // Block 0 ends at once; block 1 arrives at its mbarrier.
+    let mut body = Body::new();
+    let bar = body.shared("all", 0, 8);
+    let rank = body.value("\"lw.cluster_rank\"() : () -> i32");
+    body.by_first(|body| {
+        body.init(1, &bar, 1000);
+        body.fence("mbarrier_init");
+    });
+    sync(&mut body, 5, "sync");
+    let one = body.i32(1);
+    let late = body.value(&format!("arith.cmpi eq, {rank}, {one} : i32"));
+    body.when(&late, |body| {
+        // Long enough for the other block to end, whatever the order.
+        body.at(8, "\"lw.named_barrier\"() {id = 1 : i64, threads = 64 : i64, kind = \"sync\"} : () -> ()");
+        body.at(10, &format!("\"lw.mbarrier_arrive_peer\"({bar}, %zero) : (!llvm.ptr<3>, i32) -> ()"));
+    });
+    let kernel = cluster(64, 64, "", &body.text);
+    let program = kernel.decode();
+    let found: Vec<Report> = (0..20)
+        .filter_map(|seed| {
+            let launch = Launch { seed, ..Launch::new([2, 1, 1], Vec::new()) };
+            crate::emulator::run(&program, &launch).err().map(|report| *report)
+        })
+        .collect();
+    assert!(!found.is_empty());
+    for report in found {
+        assert_eq!((report.kind, line(&report)), (ReportKind::Mbarrier, Some(10)), "{report}");
+        assert_eq!(report.message, "block 0 of the cluster has ended, and its shared memory with it");
+    }
 }
 
 #[test]
