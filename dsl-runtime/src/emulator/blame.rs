@@ -68,9 +68,7 @@ impl Scene<'_> {
                 let shape = *self.program.access(*access);
                 self.access(pc, error, *shared, *action, &shape)
             }
-            FaultKind::DivisionByZero => {
-                self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc)
-            }
+            FaultKind::DivisionByZero => self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc),
             FaultKind::Assert { message } => {
                 let text = self.program.messages.get(*message as usize).map_or("", String::as_str);
                 self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), pc)
