@@ -380,6 +380,13 @@ scalars! {
     f16 => F16, bf16 => BF16, f32 => F32, f64 => F64,
 }
 
+/// A position is a signed number of 64 bits in the kernel, so lengths that a host can have are the same there.
+impl Arg<types::Index> for usize {
+    fn pass(self, arguments: &mut Arguments) {
+        arguments.list.push(Argument::Scalar(ArgValue::from(self as i64)));
+    }
+}
+
 macro_rules! float8 {
     ($($name:ident),*) => {$(
         impl Arg<types::$name> for float8::$name {

@@ -213,14 +213,33 @@ pub(super) fn warp_sync<'m>(b: &Builder<'m>) -> Result<(), Error> {
 /// `cf.assert`, which becomes a call of the driver's `__assertfail`: it prints the message, file and
 /// line, and the launch fails with an assertion error.
 pub(super) fn assert<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    // The driver prints a constant text: values that it cannot have are left to the emulator.
+    let message = string(op, "message")?;
+    let message = if op.operand_count() > 1 { without_conversions(&message) } else { message };
     // The conversion reads file and line from a plain location only.
-    b.at_innermost_line().op(
-        "cf.assert",
-        &[operand(op, 0)?],
-        &[],
-        &[("msg", b.string_attr(&string(op, "message")?))],
-    )?;
+    b.at_innermost_line().op("cf.assert", &[operand(op, 0)?], &[], &[("msg", b.string_attr(&message))])?;
     Ok(())
+}
+
+/// A printf format with `?` for each value.
+fn without_conversions(format: &str) -> String {
+    let mut text = String::new();
+    let mut rest = format.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '%' => match rest.by_ref().find(|c| ends_conversion(*c)) {
+                Some('%') => text.push('%'),
+                _ => text.push('?'),
+            },
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// Whether a conversion that began with `%` ends here: at its letter, behind flags and lengths.
+fn ends_conversion(c: char) -> bool {
+    c.is_ascii_alphabetic() && !"lhzjt".contains(c) || c == '%'
 }
 
 /// `gpu.printf` with its arguments widened as C's variadic calls do: `vprintf` reads an `int`, a
@@ -258,7 +277,7 @@ fn printf_conversions(format: &str) -> Vec<char> {
     let mut rest = format.chars();
     while let Some(c) = rest.next() {
         if c == '%' {
-            match rest.by_ref().find(|c| c.is_ascii_alphabetic() && !"lhzjt".contains(*c) || *c == '%') {
+            match rest.by_ref().find(|c| ends_conversion(*c)) {
                 Some('%') | None => {}
                 Some(letter) => letters.push(letter),
             }

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::panic::Location;
 
 use super::constant_bool;
-use super::control::{If, if_begin, if_else, if_end, not};
+use super::control::{If, if_begin, if_else, if_end};
 use crate::trace::Loc;
-use crate::types::{Bool, Cmp};
+use crate::types::{Bool, Cmp, Scalar, arith};
 
 /// The condition of run-time control flow.
 #[diagnostic::on_unimplemented(
@@ -134,7 +134,7 @@ impl Condition<HostLeft> for bool {
 impl Condition<RuntimeLeft> for Bool {
     #[track_caller]
     fn enter(self, and: bool, loc: Loc) -> Enter<LogicToken<RuntimeLeft>, Bool> {
-        let evaluated = if and { self } else { not(self, loc) };
+        let evaluated = if and { self } else { Bool::from_raw(arith::not(self.raw(), loc)) };
         Enter::Go(LogicToken(RuntimeLeft { open: if_begin(evaluated, &mut []), otherwise: !and, loc }))
     }
 }

@@ -62,14 +62,20 @@ impl Scene<'_> {
             FaultKind::DivisionByZero => {
                 self.at(ReportKind::DivisionByZero, "integer division by zero".into(), fault.pc)
             }
-            FaultKind::Assert { message } => {
-                let text = self.program.messages.get(*message as usize).map_or("", String::as_str);
+            FaultKind::Assert { text } => {
                 self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), fault.pc)
             }
             FaultKind::OpBudget { executed } => {
                 let message = format!("a warp has executed {executed} operations: this loop seems not to end");
                 let mut report = self.at(ReportKind::OpBudget, message, fault.pc);
                 report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
+                report
+            }
+            FaultKind::Stuck { executed } => {
+                let message = "this loop cannot end: all that its condition depends on is as it was some rounds before";
+                let mut report = self.at(ReportKind::OpBudget, message.to_owned(), fault.pc);
+                report.notes.push(format!("found after {executed} operations of the warp"));
+                report.help = Some("change what the condition depends on in every round".into());
                 report
             }
             FaultKind::LoopStep { step } => {

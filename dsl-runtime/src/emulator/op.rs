@@ -121,8 +121,9 @@ pub(crate) enum Op {
     While,
     /// Keeps the lanes where `cond` holds; without any, restores the mask and jumps to `end`.
     WhileTest { cond: MaskReg, end: Pc },
-    /// Back to the start of the loop.
-    Repeat { body: Pc },
+    /// Back to the start of the loop; what decides about its rounds is in the table of watches, or is memory and in
+    /// none.
+    Repeat { body: Pc, watch: u32 },
 
     /// The block's barrier.
     Barrier,

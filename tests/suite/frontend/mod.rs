@@ -5,6 +5,7 @@
 //! is compared with plain Rust on the host.
 
 mod early_exits;
+mod endless;
 mod evaluation;
 mod generics;
 mod host_values;

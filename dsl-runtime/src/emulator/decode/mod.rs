@@ -7,6 +7,7 @@ mod arith;
 mod attributes;
 mod control;
 mod convert;
+mod deciding;
 mod emit;
 mod gpu;
 mod lifetime;
@@ -75,6 +76,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         wave_products: Vec::new(),
         prints: Vec::new(),
         messages: Vec::new(),
+        watches: Vec::new(),
     };
     let threads = meta.attributes.threads();
     if threads == 0 || threads > u64::from(meta.target.max_block_threads()) {

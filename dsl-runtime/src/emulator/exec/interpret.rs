@@ -9,7 +9,7 @@ use super::copy::CopyError;
 use super::matrix::{load_matrix, mfma, mma};
 use super::numbers::{LARGEST_TO_F16, Moment, nan_converted, nan_stored};
 use super::order::{self, Visitor};
-use super::print::print;
+use super::print::{assertion, print};
 use super::warp::{Action, BlockMemory, Fault, FaultKind, Frame, Stop, Warp};
 use crate::emulator::isa::{Baseline, Isa};
 use crate::emulator::lanes::{Reg, Registers, half_of};
@@ -466,7 +466,9 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::Assert { mask: holds, message } => {
                 let failed = mask & !regs.mask(holds);
                 if failed != 0 {
-                    stop!(failed.trailing_zeros(), FaultKind::Assert { message })
+                    let lane = failed.trailing_zeros();
+                    let text = program.messages.get(message as usize).map(|message| assertion(&regs, message, lane));
+                    stop!(lane, FaultKind::Assert { text: text.unwrap_or_default() })
                 }
             }
             Op::Print { table } => {
@@ -526,7 +528,12 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 }
                 mask = warp.frames.pop().map_or(0, |frame| frame.mask);
             }
-            Op::While => warp.frames.push(Frame { mask, other: 0 }),
+            Op::While => {
+                if warp.progress.is_looking() {
+                    warp.progress.enters(pc as u32 + 1);
+                }
+                warp.frames.push(Frame { mask, other: 0 });
+            }
             Op::WhileTest { cond, end } => {
                 mask &= regs.mask(cond);
                 if mask == 0 {
@@ -534,9 +541,15 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                     jump!(end)
                 }
             }
-            Op::Repeat { body } => {
+            Op::Repeat { body, watch } => {
                 if executed > block.checks.op_budget {
                     stop!(mask.trailing_zeros(), FaultKind::OpBudget { executed })
+                }
+                if executed > warp.progress.from {
+                    let watch = program.watches.get(watch as usize);
+                    if warp.progress.is_stuck(watch, &regs, mask, body, executed) {
+                        stop!(mask.trailing_zeros(), FaultKind::Stuck { executed })
+                    }
                 }
                 jump!(body)
             }

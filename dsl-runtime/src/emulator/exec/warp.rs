@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use super::access::AccessError;
 use super::copy::CopyQueue;
 use super::numbers::{Births, NumberFault};
+use super::progress::Progress;
 use super::traffic::Traffic;
 use crate::emulator::Checks;
 use crate::emulator::lanes::{LANES, Reg, Slot};
@@ -34,6 +35,7 @@ pub(crate) struct Warp {
     pub(crate) masks: Vec<u64>,
     pub(crate) copies: CopyQueue,
     pub(crate) births: Births,
+    pub(crate) progress: Progress,
     pub(crate) traffic: Traffic,
     /// Operations executed in this block.
     pub(crate) executed: u64,
@@ -63,6 +65,7 @@ impl Warp {
             masks,
             copies: CopyQueue::default(),
             births: Births::new(program),
+            progress: Progress::default(),
             traffic: Traffic::default(),
             executed: 0,
             printed: Vec::new(),
@@ -91,6 +94,7 @@ impl Warp {
         self.frames.clear();
         self.copies.clear();
         self.births.clear();
+        self.progress = Progress::default();
         self.executed = 0;
         self.printed.clear();
         self.printed_dropped = 0;
@@ -145,13 +149,17 @@ pub(crate) enum FaultKind {
     },
     DivisionByZero,
     Assert {
-        message: u32,
+        text: String,
     },
     OpBudget {
         executed: u64,
     },
     LoopStep {
         step: i64,
+    },
+    /// A loop that is in a state again that it was in.
+    Stuck {
+        executed: u64,
     },
     InactiveRead {
         source: u32,
