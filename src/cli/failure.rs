@@ -50,7 +50,9 @@ impl fmt::Display for Failure {
 impl From<lacewing_runtime::Error> for Failure {
     fn from(error: lacewing_runtime::Error) -> Self {
         let text = error.to_string();
-        if error.is_input() { Failure::Input(text) } else { Failure::Failed(text) }
+        // A launch that is refused has not run: its sizes come from the file or the command line.
+        let refused = error.is_input() || matches!(error, lacewing_runtime::Error::Launch { .. });
+        if refused { Failure::Input(text) } else { Failure::Failed(text) }
     }
 }
 

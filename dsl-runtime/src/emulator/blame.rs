@@ -68,7 +68,8 @@ impl Scene<'_> {
             FaultKind::OpBudget { executed } => {
                 let message = format!("a warp has executed {executed} operations: this loop seems not to end");
                 let mut report = self.at(ReportKind::OpBudget, message, fault.pc);
-                report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
+                report.help =
+                    Some("raise `Checks::op_budget` (`--op-budget`) if the loop is meant to be this long".into());
                 report
             }
             FaultKind::Stuck { executed } => {
@@ -115,7 +116,8 @@ impl Scene<'_> {
                 let message = format!("this loop cannot end: it goes from {low} to {high} in steps of {step}");
                 let mut report = self.at(ReportKind::OpBudget, message, fault.pc);
                 report.notes.push(format!("that is {} iterations", (high - low) / step.max(&1)));
-                report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
+                report.help =
+                    Some("raise `Checks::op_budget` (`--op-budget`) if the loop is meant to be this long".into());
                 report
             }
             FaultKind::Number(found) => self.number(found),
@@ -305,6 +307,10 @@ fn advice(rule: Rule) -> &'static str {
         Rule::InfinityMinusInfinity => {
             "a row in which all is masked has the maximum -inf: subtract a finite base instead, as in \
              `(max == f32::NEG_INFINITY).select(F32::from(0.0), max)`"
+        }
+        Rule::TooLargeMinusTooLarge => {
+            "a value of +inf was loaded, or grew too large before: keep it finite, as by a scale, by `.min(..)`, or by \
+             a wider type"
         }
         Rule::ZeroTimesInfinity => {
             "keep infinities out of factors: guard what makes them, or `select` a zero before the product"

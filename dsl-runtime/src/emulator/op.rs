@@ -16,6 +16,12 @@ pub(crate) enum Op {
     Unary { op: UnaryOp, d: Reg, a: Reg },
     /// `d = op(a, b)`.
     Binary { op: BinaryOp, d: Reg, a: Reg, b: Reg },
+    /// `Binary` of `AddF32`: the commonest have an operation of their own, which saves a jump.
+    AddF32 { d: Reg, a: Reg, b: Reg },
+    /// `Binary` of `SubF32`.
+    SubF32 { d: Reg, a: Reg, b: Reg },
+    /// `Binary` of `MulF32`.
+    MulF32 { d: Reg, a: Reg, b: Reg },
     /// `d = a * b + c` with one rounding.
     FmaF32 { d: Reg, a: Reg, b: Reg, c: Reg },
     /// The same in binary64.
@@ -133,6 +139,28 @@ pub(crate) enum Op {
     NamedArrive { id: u32, threads: u32 },
     /// The end of the kernel.
     End,
+}
+
+impl Op {
+    /// The operation that stands for this one in the interpreter.
+    pub(crate) fn specific(self) -> Self {
+        match self {
+            Self::Binary { op: BinaryOp::AddF32, d, a, b } => Self::AddF32 { d, a, b },
+            Self::Binary { op: BinaryOp::SubF32, d, a, b } => Self::SubF32 { d, a, b },
+            Self::Binary { op: BinaryOp::MulF32, d, a, b } => Self::MulF32 { d, a, b },
+            other => other,
+        }
+    }
+
+    /// The opposite: what everything but the interpreter looks at.
+    pub(crate) fn general(self) -> Self {
+        match self {
+            Self::AddF32 { d, a, b } => Self::Binary { op: BinaryOp::AddF32, d, a, b },
+            Self::SubF32 { d, a, b } => Self::Binary { op: BinaryOp::SubF32, d, a, b },
+            Self::MulF32 { d, a, b } => Self::Binary { op: BinaryOp::MulF32, d, a, b },
+            other => other,
+        }
+    }
 }
 
 /// What lane a shuffle reads.

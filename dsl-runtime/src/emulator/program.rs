@@ -274,6 +274,9 @@ impl Program {
                 v.slots(a, operand);
             }
             Op::Binary { op, d, a, b } => [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots())),
+            Op::AddF32 { d, a, b } | Op::SubF32 { d, a, b } | Op::MulF32 { d, a, b } => {
+                [d, a, b].into_iter().for_each(|r| v.slots(r, 1));
+            }
             Op::FmaF32 { d, a, b, c } | Op::FmaOdd { d, a, b, c } => {
                 [d, a, b, c].into_iter().for_each(|r| v.slots(r, 1));
             }

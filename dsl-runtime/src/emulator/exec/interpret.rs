@@ -6,6 +6,7 @@ use super::access;
 use super::atomics::atomic;
 use super::collective::{ballot, shuffle, shuffle_xor};
 use super::copy::CopyError;
+use super::elementwise::UnaryOp;
 use super::matrix::{load_matrix, mfma, mma};
 use super::numbers::{LARGEST_TO_F16, Moment, nan_converted, nan_stored};
 use super::order::{self, Visitor};
@@ -236,7 +237,12 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
         match unsafe { *ops.add(pc) } {
             Op::Unary { op, d, a } => {
                 regs.unary(op, d, a);
-                born!(op.bears_f32() && regs.any_special(d) || op.bears_f64() && regs.any_special_f64(d));
+                let from_f32 = op.bears_f32() && op != UnaryOp::F64ToF32;
+                born!(
+                    from_f32 && regs.any_birth(d, [a])
+                        || op == UnaryOp::F64ToF32 && regs.any_special(d)
+                        || op.bears_f64() && regs.any_special_f64(d)
+                );
                 if op.swallows_nan() {
                     let lanes = (mask, program.half(pc as u32));
                     escape!(nan_converted(&regs, &warp.births, a, lanes, pc as u32));
@@ -244,11 +250,23 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             }
             Op::Binary { op, d, a, b } => {
                 regs.binary(op, d, a, b);
-                born!(op.bears_f32() && regs.any_special(d) || op.bears_f64() && regs.any_special_f64(d));
+                born!(op.bears_f32() && regs.any_birth(d, [a, b]) || op.bears_f64() && regs.any_special_f64(d));
+            }
+            Op::AddF32 { d, a, b } => {
+                regs.map2(d, a, b, |x: f32, y: f32| x + y);
+                born!(regs.any_birth(d, [a, b]));
+            }
+            Op::SubF32 { d, a, b } => {
+                regs.map2(d, a, b, |x: f32, y: f32| x - y);
+                born!(regs.any_birth(d, [a, b]));
+            }
+            Op::MulF32 { d, a, b } => {
+                regs.map2(d, a, b, |x: f32, y: f32| x * y);
+                born!(regs.any_birth(d, [a, b]));
             }
             Op::FmaF32 { d, a, b, c } => {
                 regs.map3::<f32>(d, a, b, c, fma_f32::<I>);
-                born!(regs.any_special(d));
+                born!(regs.any_birth(d, [a, b, c]));
             }
             Op::FmaF64 { d, a, b, c } => {
                 regs.map3::<f64>(d, a, b, c, fma_f64::<I>);
