@@ -11,6 +11,7 @@ mod attention;
 mod cli;
 mod cli_attention;
 mod cli_compile;
+mod cli_files;
 mod cli_run;
 mod constructs;
 mod cuda;

@@ -45,13 +45,13 @@ fn forgotten_step_in_registers(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
 /// Most lanes leave; in one the state goes round in a circle of three.
 #[kernel(block = [64, 1, 1])]
 fn circle(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
-    let mut state = thread_id(X);
+    let (mut state, turn) = (thread_id(X), x.at(0).load());
     let mut rounds = I64::from(0);
     loop {
         if state > 8 || state < 5 {
             break;
         }
-        state = (state - 5 + x.at(0).load()) % 3 + 5;
+        state = (state - 5 + turn) % 3 + 5;
         rounds += 1;
     }
     y.at(thread_id(X)).store(state + rounds.cast::<I32>());

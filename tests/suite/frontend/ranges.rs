@@ -3,7 +3,7 @@
 use lacewing::prelude::*;
 use lacewing::runtime::emulator::ReportKind;
 
-use super::{TARGETS, line_of, report, run};
+use super::{devices, line_of, report, run};
 
 macro_rules! counting {
     ($module:ident $ty:ident $int:ty) => {
@@ -71,15 +71,14 @@ macro_rules! counting {
             }
 
             pub fn check(ranges: &[[$int; 3]]) {
-                for target in super::TARGETS {
-                    let dev = Device::emulator(target).unwrap();
+                for dev in super::devices() {
                     let n = ranges.len();
                     let x = dev.tensor_from_slice(ranges.as_flattened(), [n, 3]).unwrap();
                     let mut y = dev.tensor_uninit::<$int, 3>([n, 4, 4]).unwrap();
                     count::new().grid([n.div_ceil(64), 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
                     let found = y.to_vec().unwrap();
                     for (range, found) in ranges.iter().zip(found.chunks(16)) {
-                        assert_eq!(found, on_host(*range).as_flattened(), "{target}: {range:?}");
+                        assert_eq!(found, on_host(*range).as_flattened(), "{dev}: {range:?}");
                     }
                 }
             }
@@ -243,11 +242,12 @@ fn positions_do_what_integers_do() {
             sum + (2 * lane + 1) - (sum * 2 + 1) / 2 + 31
         })
         .collect();
-    // One warp of 32 on NVIDIA; half a wave on AMD, whose reduction takes the active lanes.
-    let dev = Device::emulator(Target::SM_80).unwrap();
-    let (x, mut y) = (dev.tensor_from_slice(&x, [32]).unwrap(), dev.tensor_uninit::<i64, 1>([32]).unwrap());
-    positions_in_use::new().grid([1, 1, 1]).launch(&dev, (first as usize, n as usize, &x, &mut y)).unwrap();
-    assert_eq!(y.to_vec().unwrap(), wanted);
+    // A warp of 32; the reduction is over a whole wave.
+    for dev in devices().into_iter().filter(|dev| dev.target().is_nvidia()) {
+        let (x, mut y) = (dev.tensor_from_slice(&x, [32]).unwrap(), dev.tensor_uninit::<i64, 1>([32]).unwrap());
+        positions_in_use::new().grid([1, 1, 1]).launch(&dev, (first as usize, n as usize, &x, &mut y)).unwrap();
+        assert_eq!(y.to_vec().unwrap(), wanted, "{dev}");
+    }
 }
 
 #[kernel(block = [1, 1, 1])]
