@@ -67,3 +67,18 @@ impl From<io::Error> for Failure {
         Failure::Io(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_that_is_refused_is_a_fault_of_the_input() {
+        let refused = |kernel: &str| lacewing_runtime::Error::Launch {
+            kernel: kernel.to_owned(),
+            reason: "the grid has 65536 blocks in y, and at most 65535 are possible".to_owned(),
+        };
+        assert_eq!(Failure::from(refused("k")).status(), 2);
+        assert_eq!(Failure::from(lacewing_runtime::Error::Device("gone".to_owned())).status(), 1);
+    }
+}
