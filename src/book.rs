@@ -16,6 +16,7 @@ chapters! {
     trace = "../docs/src/tour/trace.md",
     run = "../docs/src/tour/run.md",
     bug = "../docs/src/tour/bug.md",
+    nan = "../docs/src/tour/nan.md",
     kernels = "../docs/src/reference/kernels.md",
     stages = "../docs/src/reference/stages.md",
     types = "../docs/src/reference/types.md",

@@ -20,7 +20,7 @@ use lacewing_runtime::{DevTensor, Device, Error, KernelExt, LaunchStats, Tensors
 
 use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
-use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape};
+use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, expected};
 
 /// Threads of a block.
 const THREADS: usize = 128;
@@ -90,6 +90,7 @@ static RUNNER: SimpleRunner = SimpleRunner {
             optional: false,
             about: "what each column is multiplied with",
         },
+        expected("y", &["R", "C"]),
     ],
     outputs: &[matrix("y", "the RMS norm of each row of x, weighted")],
     dimensions: &[

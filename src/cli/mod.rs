@@ -18,6 +18,7 @@ mod compile;
 mod doctor;
 mod failure;
 pub mod files;
+mod lint;
 mod list;
 mod progress;
 mod report;
@@ -54,6 +55,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Try a kernel on inputs from the simplest to the hardest, and say what is wrong with it
     Check(check::Arguments),
+    /// Show what a kernel's lines cost: bank conflicts, uncoalesced accesses, divergent branches
+    Lint(lint::Arguments),
 }
 
 /// Runs the command line of the process on these kernels.
@@ -83,6 +86,7 @@ pub fn run(entries: &[&KernelEntry], arguments: impl IntoIterator<Item = OsStrin
         Command::Run(arguments) => run::run(entries, arguments, io),
         Command::Bench(arguments) => bench::bench(entries, arguments, io),
         Command::Check(arguments) => check::check(entries, arguments, io),
+        Command::Lint(arguments) => lint::lint(entries, arguments, io),
     };
     let flushed = io.out.flush().map_err(Failure::from);
     match outcome.and(flushed) {
@@ -111,14 +115,19 @@ fn find<'a>(entries: &[&'a KernelEntry], name: &str) -> Result<&'a KernelEntry, 
         .ok_or_else(|| Failure::input(unknown("kernel", name, entries.iter().map(|entry| entry.name))))
 }
 
-/// The settings of a kernel with `--set name=value` applied in order.
+/// The settings of a kernel with each `--set name=value` applied. A name that is set twice is refused: one of the
+/// values would be lost.
 fn settings(entry: &KernelEntry, set: &[String]) -> Result<Settings, Failure> {
     let mut settings = Settings::defaults(entry.parameters);
     for assignment in set {
         let (name, value) = assignment
             .split_once('=')
             .ok_or_else(|| Failure::input(format!("`--set` takes name=value, not `{assignment}`")))?;
-        settings.set(name.trim(), value.trim())?;
+        let name = name.trim();
+        if settings.has(name) && settings.is_given(name) {
+            return Err(Failure::input(format!("`{name}` is set twice")));
+        }
+        settings.set(name, value.trim())?;
     }
     Ok(settings)
 }

@@ -15,6 +15,7 @@ mod check;
 mod cli;
 mod cli_attention;
 mod cli_compile;
+mod cli_files;
 mod cli_run;
 mod constructs;
 mod cuda;

@@ -19,7 +19,7 @@ use super::program::{Builtin, MapShape, ParameterKind};
 use super::report::ReportKind;
 use super::schedule::{SplitMix, run_cluster};
 use super::writers::Writers;
-use super::{Buffer, Checks, LineCost, Program, Report};
+use super::{BranchCost, Buffer, Checks, LineCost, Program, Report};
 
 /// One kernel argument, in the flattened order of the traced function: a tensor is its pointer, its
 /// extents (i32) and its strides (i64, in elements).
@@ -111,6 +111,9 @@ pub struct LaunchStats {
     /// What accesses cost, by source line, those that waste most first; empty unless
     /// [`Checks::performance`] asks for it.
     pub line_costs: Vec<LineCost>,
+    /// How often branches parted the lanes of a warp, by source line, the worst first; empty unless
+    /// [`Checks::performance`] asks for it.
+    pub branches: Vec<BranchCost>,
 }
 
 /// Runs a kernel on every block of the grid.
@@ -152,7 +155,8 @@ fn execute(
     // A single block has no other to race with.
     let shadowed = launch.checks.races && (blocks > 1 || writers.is_some());
     let race_shift = shadowed.then(|| program.cell_shift(false));
-    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift, writers.is_some());
+    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift, writers.is_some())
+        .map_err(|message| Box::new(Report::new(ReportKind::BadLaunch, program.name(), message)))?;
     let grid = Grid {
         program,
         launch,
@@ -344,7 +348,8 @@ impl Outcome {
         printed.truncate(LINE_LIMIT);
         let line_costs = self.traffic.lines(program);
         let printed_dropped = self.dropped + excess as u64;
-        Ok(LaunchStats { printed, printed_dropped, warp_ops: self.warp_ops, line_costs })
+        let branches = self.traffic.branches(program);
+        Ok(LaunchStats { printed, printed_dropped, warp_ops: self.warp_ops, line_costs, branches })
     }
 }
 
@@ -475,6 +480,11 @@ impl Grid<'_> {
             })
             .collect();
         let mut random = SplitMix(self.launch.seed ^ cluster.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        if self.launch.seed != 0 {
+            // A sequence of its own: the order of warps stays that of the seed.
+            let mut pace = SplitMix(!self.launch.seed ^ cluster);
+            warps.iter_mut().for_each(|warp| warp.copies.set_pace(pace.next() | 1));
+        }
         let result = run_cluster(program, self.interpreter, warps, &memories, &mut random);
 
         let lines: Vec<String> = warps.iter_mut().flat_map(|warp| warp.printed.drain(..)).collect();

@@ -42,7 +42,7 @@ mod tests;
 
 pub use asynchronous::TensorMap;
 pub use checks::{Check, Checks};
-pub use exec::traffic::{LineCost, Space};
+pub use exec::traffic::{BranchCost, LineCost, Space};
 pub(crate) use launch::run_recorded;
 pub use launch::{ArgValue, Launch, LaunchStats, run};
 pub use memory::Buffer;

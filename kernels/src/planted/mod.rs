@@ -15,8 +15,11 @@
 //! | `planted_d11` | a scale applied twice |
 //! | `planted_d15` | a loop's step that turns out to be 0 |
 //! | `planted_d16` | a barrier in a divergent branch |
+//! | `planted_d17` | a barrier for two arrivals, of which one comes |
 //! | `planted_d18` | shared memory written by one warp and read by another, with no barrier between |
+//! | `planted_d19` | plain stores that the copy engine reads without a proxy fence |
 //! | `planted_d22` | a tile in panels, filled by the column of the whole row |
+//! | `planted_d23` | a tensor map of rows that are no multiple of 16 bytes apart |
 //! | `planted_d24` | a column of a tile in one bank |
 //! | `planted_d25` | a stride that is right when two extents are equal |
 //! | `planted_d26` | a mask of keys made from the number of queries |
@@ -24,6 +27,7 @@
 //! | `planted_d28` | the output rescaled by the inverted factor, the denominator rightly |
 //! | `planted_d29` | a block that a warp's reduction does not fit |
 
+mod hopper;
 mod memory;
 mod numbers;
 mod operands;
@@ -47,8 +51,11 @@ pub static PLANTED: &[&KernelEntry] = &[
     &operands::D11,
     &sync::D15,
     &sync::D16,
+    &hopper::D17,
     &sync::D18,
+    &hopper::D19,
     &memory::D22,
+    &hopper::D23,
     &memory::D24,
     &operands::D25,
     &operands::D26,
