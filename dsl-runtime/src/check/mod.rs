@@ -13,7 +13,7 @@
 //! | `shapes` | prime, unequal, tiny, large shapes; around tiles | tails; swapped extents and strides |
 //! | `gaps` | rows with NaN between them | accesses beyond a row that end in the result |
 //! | `banks` | the cost of shared memory | columns of a tile in one bank |
-//! | others | what the kernel's [`Ladder`] names: padding that holds NaN, huge scores | |
+//! | others | what the kernel's [`Ladder`](crate::runner::Ladder) names: padding that holds NaN, huge scores | |
 //!
 //! At each rung: every element of the outputs is written, and right against the reference in higher precision; runs
 //! under several seeds of the scheduler agree bit for bit. For a wrong result the ladder then looks for the smallest
