@@ -24,7 +24,7 @@ use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
-use self::hopper::HopperGeometry;
+use self::hopper::{HopperGeometry, mixed_heads};
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use crate::reference::AttentionShape;
 use crate::views::rows_are_vectors;
@@ -175,7 +175,7 @@ impl<H: Element> Forward<'_, H> {
     {
         let device = self.q.device().clone();
         let heads = shape.heads_q * shape.batch;
-        let group = tiles.group(heads, shape.seqlen_kv);
+        let group = mixed_heads(heads);
         let grid = [blocks(shape, tiles.block_m()).min(device.multiprocessors() as usize), 1, 1];
         let mut counter = device.tensor_zeros::<i32, 1>([1])?;
         let count = |number: usize| {
