@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     const lw_kernel *k = lw_find(bytes, "axpy", own);
     const void *image = k && (major == 8 || strcmp(own, "sm_80") != 0) && k->code_bytes ? lw_at(bytes, k->code) : NULL;
     if (!image && (k = lw_find(bytes, "axpy", "sm_80")) && k->ptx_bytes) image = lw_at(bytes, k->ptx);
-    if (!image || k->flags != 0) {
+    if (!image || (k->flags & ~(uint64_t)LW_FLAG_WAITS_FOR_PREVIOUS) != 0) {
         fprintf(stderr, "error: the artifact has no axpy that this GPU runs (compute capability %d.%d)\n", major, minor);
         return 1;
     }

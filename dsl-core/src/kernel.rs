@@ -3,6 +3,8 @@
 //! The traced module describes itself: everything here is read back from the attributes of its
 //! `gpu.func`, so that a module parsed from text is as good as one just traced.
 
+mod alignment;
+
 use std::panic::AssertUnwindSafe;
 
 use melior::ir::attribute::{
@@ -51,6 +53,7 @@ impl KernelMeta {
     /// Reads the attributes of the module's only `gpu.func`.
     fn read(module: &IrModule) -> Result<Self, Error> {
         let mut found: Vec<Result<Self, String>> = Vec::new();
+        let mut waits = false;
         module.module().as_operation().walk(WalkOrder::PreOrder, |operation| {
             if operation.name().as_string_ref().as_str() == Ok("gpu.func") {
                 found.push(Self::read_function(&operation));
@@ -58,8 +61,26 @@ impl KernelMeta {
             }
             WalkResult::Advance
         });
+        module.module().as_operation().walk(WalkOrder::PreOrder, |operation| {
+            let is_wait = operation.name().as_string_ref().as_str() == Ok("lw.grid_dependency")
+                && string(&operation, "kind").is_ok_and(|kind| kind == "wait");
+            waits |= is_wait;
+            WalkResult::Advance
+        });
         match found.len() {
-            1 => found.remove(0).map_err(|message| Diagnostic::error(message).into()),
+            1 => match found.remove(0) {
+                Ok(mut meta) => {
+                    let known = alignment::of_arguments(module);
+                    // Scalars are one argument, tensors one for the address and two for each dimension.
+                    let mut argument = 0;
+                    for param in &meta.params {
+                        meta.alignments.push(known.get(argument).copied().unwrap_or(1));
+                        argument += param.kind.arguments();
+                    }
+                    Ok(Self { waits_for_previous: waits, ..meta })
+                }
+                Err(message) => Err(Diagnostic::error(message).into()),
+            },
             0 => Err(Error::new("the module holds no kernel (`gpu.func`)")),
             n => Err(Error::new(format!("the module holds {n} kernels; one is expected"))),
         }
@@ -91,6 +112,8 @@ impl KernelMeta {
             shared_bytes: u32::try_from(shared_bytes).map_err(|_| wrong("lw.shared_bytes"))?,
             params,
             name,
+            alignments: Vec::new(),
+            waits_for_previous: false,
         })
     }
 }

@@ -69,6 +69,16 @@ pub enum ParamKind {
     },
 }
 
+impl ParamKind {
+    /// Arguments of the traced function that it becomes.
+    pub fn arguments(&self) -> usize {
+        match self {
+            ParamKind::Scalar(_) | ParamKind::TensorMap { .. } => 1,
+            ParamKind::Tensor { rank, .. } => 1 + 2 * rank,
+        }
+    }
+}
+
 /// One parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ParamDesc {
@@ -91,6 +101,11 @@ pub struct KernelMeta {
     pub shared_bytes: u32,
     /// Parameters in source order.
     pub params: Vec<ParamDesc>,
+    /// For each parameter, bytes that a tensor's first element must be aligned to: the widest vector that the kernel moves
+    /// from or to it in one access. 1 for scalars.
+    pub alignments: Vec<u32>,
+    /// Whether it calls `wait_for_previous_grid()` somewhere, so that it may start before the launch before it is through.
+    pub waits_for_previous: bool,
 }
 
 /// Static shared memory that an NVIDIA kernel may declare; beyond it, memory is asked for at launch

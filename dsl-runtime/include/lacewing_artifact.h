@@ -44,6 +44,9 @@ typedef struct lw_kernel {
     uint8_t reserved[24];
 } lw_kernel;
 
+/* The kernel calls griddepcontrol.wait: it may be launched with programmatic stream serialization. May be ignored. */
+#define LW_FLAG_WAITS_FOR_PREVIOUS 1
+
 enum lw_kind { LW_SCALAR = 0, LW_TENSOR = 1, LW_TENSOR_MUT = 2 };
 
 enum lw_element {
@@ -75,7 +78,9 @@ typedef struct lw_parameter {
     uint8_t kind;    /* enum lw_kind */
     uint8_t element; /* enum lw_element */
     uint8_t rank;
-    uint8_t reserved[37];
+    uint8_t reserved;
+    uint32_t alignment; /* bytes that a tensor's address must be a multiple of; 1 for a scalar */
+    uint8_t reserved_too[32];
 } lw_parameter;
 
 /* What is wrong with an artifact; NULL when nothing is. The digest is not checked: that needs BLAKE3. */

@@ -11,7 +11,7 @@ use lacewing_core::Target;
 
 #[cfg(feature = "mlir")]
 use crate::cuda::CompileOptions;
-use crate::cuda::{Captured, CudaKernel, Gpu, Stream, Value};
+use crate::cuda::{Captured, CudaKernel, Gpu, Manner, Stream, Value};
 use crate::element::Element;
 use crate::error::{Error, unknown};
 use crate::event::{Event, Point};
@@ -53,6 +53,9 @@ struct Options {
     emulation: emulated::Options,
     #[cfg(feature = "mlir")]
     compile: CompileOptions,
+    /// What notes launches, for timing.
+    #[cfg(feature = "mlir")]
+    recorder: Option<crate::bench::Recorder>,
     /// Whether a launch on a GPU waits for its end.
     synchronous: bool,
     /// The stream on a GPU; `None` for its first.
@@ -191,6 +194,11 @@ impl Device {
             Backend::Emulator => Point::Host(std::time::Instant::now()),
             Backend::Cuda(gpu) => Point::Cuda(gpu.record(self.stream(gpu))?),
         }))
+    }
+
+    /// Whether it is a GPU, and not emulated.
+    pub fn is_gpu(&self) -> bool {
+        self.gpu().is_some()
     }
 
     /// The chip that kernels are compiled for.
@@ -347,14 +355,15 @@ impl Device {
     }
 
     /// Runs a kernel on the GPU.
-    pub(crate) fn submit(
+    pub(crate) fn submit<'a>(
         &self,
         gpu: &Gpu,
         kernel: &CudaKernel,
         grid: [u32; 3],
-        values: &[Value<'_>],
+        manner: Manner,
+        values: impl Iterator<Item = Value<'a>> + Clone,
     ) -> Result<(), Error> {
-        kernel.launch(gpu, self.stream(gpu), grid, values)?;
+        kernel.launch(gpu, self.stream(gpu), grid, manner, values)?;
         if self.options.synchronous {
             gpu.synchronize(self.stream(gpu))?;
         }

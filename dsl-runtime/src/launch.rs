@@ -11,7 +11,7 @@ use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
 use lacewing_core::{KernelMeta, ParamKind, ScalarType, Target};
 use smallvec::SmallVec;
 
-use crate::cuda::{CudaKernel, Descriptor, Value};
+use crate::cuda::{CudaKernel, Descriptor, Manner, Value};
 use crate::device::{Backend, Device};
 use crate::element::{Element, ElementOf};
 #[cfg(feature = "mlir")]
@@ -30,6 +30,7 @@ pub(crate) struct Ready {
     device: Device,
     compiled: Arc<Compiled>,
     grid: [u32; 3],
+    manner: Manner,
 }
 
 /// A kernel ready to run, with what a launch must know of it.
@@ -55,29 +56,63 @@ pub(crate) type Ran = crate::emulator::LaunchStats;
 pub(crate) struct Ran {}
 
 impl Ready {
-    /// Checks grid and block.
-    pub(crate) fn new(device: &Device, compiled: Arc<Compiled>, grid: [usize; 3]) -> Result<Self, Error> {
-        let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
+    /// Checks grid, block and manner.
+    pub(crate) fn new(
+        device: &Device,
+        compiled: Arc<Compiled>,
+        grid: [usize; 3],
+        manner: Manner,
+    ) -> Result<Self, Error> {
+        let meta = &compiled.meta;
+        let refuse = |reason: String| Error::Launch { kernel: meta.name.clone(), reason };
         let grid = check_grid(grid).map_err(refuse)?;
-        check_block(&compiled.meta, device.target()).map_err(refuse)?;
-        check_cluster(&compiled.meta, grid).map_err(refuse)?;
-        Ok(Self { device: device.clone(), compiled, grid })
+        check_block(meta, device.target()).map_err(refuse)?;
+        check_cluster(meta, grid).map_err(refuse)?;
+        if manner.overlapping && !meta.waits_for_previous {
+            return Err(refuse(
+                "it would overlap the launch before it, and never calls `wait_for_previous_grid()`".to_owned(),
+            ));
+        }
+        let blocks: u64 = grid.iter().map(|blocks| u64::from(*blocks)).product();
+        if manner.cooperative && blocks > 1 {
+            let room = match (&compiled.code, device.gpu()) {
+                (Code::Cuda(kernel), Some(gpu)) => kernel.resident_blocks(gpu)?,
+                _ => {
+                    return Err(refuse(format!(
+                        "{device} does not run all blocks at once, as a cooperative launch needs; a grid of one block can \
+                         be tried there"
+                    )));
+                }
+            };
+            if blocks > room {
+                return Err(refuse(format!(
+                    "its grid has {blocks} blocks, and {device} holds {room} of them at once, as a cooperative launch needs"
+                )));
+            }
+        }
+        // Code for chips before sm_90 has no way to wait: there a launch never overlaps.
+        let overlapping = manner.overlapping && meta.target.generation() >= 90;
+        Ok(Self { device: device.clone(), compiled, grid, manner: Manner { overlapping, ..manner } })
     }
 
     /// Checks the arguments against the kernel and runs it.
     pub(crate) fn launch(&self, mut arguments: Arguments) -> Result<Ran, Error> {
-        let Ready { device, compiled, grid } = self;
+        let Ready { device, compiled, grid, manner } = self;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
         if grid.contains(&0) {
             return Ok(Ran::default());
+        }
+        #[cfg(feature = "mlir")]
+        if let Some(recorder) = device.recorder() {
+            recorder.note(self, &arguments)?;
         }
         match (&compiled.code, device.backend()) {
             #[cfg(feature = "mlir")]
             (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
                 arguments.encode().map_err(refuse)?;
-                device.submit(gpu, kernel, *grid, &arguments.for_gpu())?;
+                device.submit(gpu, kernel, *grid, *manner, arguments.for_gpu())?;
                 Ok(Ran::default())
             }
             #[cfg(feature = "mlir")]
@@ -85,6 +120,22 @@ impl Ready {
                 Err(refuse("it was compiled for another device (a fault in Lacewing)".to_owned()))
             }
         }
+    }
+}
+
+#[cfg(feature = "mlir")]
+impl Ready {
+    /// The same launch on another handle of its device.
+    pub(crate) fn on(&self, device: &Device) -> Self {
+        Self { device: device.clone(), ..self.clone() }
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn kernel(&self) -> &str {
+        &self.compiled.meta.name
     }
 }
 
@@ -134,23 +185,27 @@ fn check_block(meta: &KernelMeta, target: Target) -> Result<(), String> {
     Ok(())
 }
 
+/// A grid is made of whole clusters (CUDA C++ Programming Guide, "Thread Block Clusters").
 fn check_cluster(meta: &KernelMeta, grid: [u32; 3]) -> Result<(), String> {
     let Some(cluster) = meta.attributes.cluster else { return Ok(()) };
-    if cluster.contains(&0) || grid.iter().zip(cluster).any(|(blocks, of)| blocks % of != 0) {
-        return Err(format!("its grid {grid:?} is not made of whole clusters of {cluster:?} blocks"));
+    if grid.iter().zip(cluster).all(|(blocks, cluster)| cluster > 0 && blocks.is_multiple_of(cluster)) {
+        return Ok(());
     }
-    Ok(())
+    let ([x, y, z], [cx, cy, cz]) = (grid, cluster);
+    Err(format!("its grid of {x} x {y} x {z} blocks is not made of whole clusters of {cx} x {cy} x {cz}"))
 }
 
 /// The arguments of a launch, on their way to the device.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Arguments {
-    list: SmallVec<[Argument; 8]>,
+    /// A kernel has sixteen parameters at most.
+    list: SmallVec<[Argument; 16]>,
 }
 
 /// One number for each dimension. Tensors of more than six dimensions are rare, and cost an allocation.
 type Dims<T> = SmallVec<[T; 6]>;
 
+#[derive(Clone)]
 enum Argument {
     /// A value's bits, zero-extended, and its size in bytes.
     Scalar {
@@ -163,6 +218,7 @@ enum Argument {
 }
 
 /// A tensor for a tensor map, with what its maker thinks the kernel copies.
+#[derive(Clone)]
 struct MapArgument {
     tensor: TensorArgument,
     scalar: ScalarType,
@@ -173,6 +229,7 @@ struct MapArgument {
     descriptor: Descriptor,
 }
 
+#[derive(Clone)]
 struct TensorArgument {
     device: Device,
     storage: Storage,
@@ -203,13 +260,49 @@ impl Arguments {
         self.list.push(Argument::Map(MapArgument { tensor, scalar, given, plan, descriptor }));
     }
 
+    /// The memory of every tensor.
+    #[cfg(feature = "mlir")]
+    pub(crate) fn storages(&self) -> impl Iterator<Item = &Storage> {
+        self.tensors().map(|tensor| &tensor.storage)
+    }
+
+    /// The memory of every tensor that is written.
+    #[cfg(feature = "mlir")]
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Storage> {
+        self.tensors().filter(|tensor| tensor.mutable).map(|tensor| &tensor.storage)
+    }
+
+    #[cfg(feature = "mlir")]
+    fn tensors(&self) -> impl Iterator<Item = &TensorArgument> {
+        self.list.iter().filter_map(|argument| match argument {
+            Argument::Tensor(tensor) | Argument::Map(MapArgument { tensor, .. }) => Some(tensor),
+            Argument::Scalar { .. } => None,
+        })
+    }
+
+    /// The same arguments in other memory.
+    #[cfg(feature = "mlir")]
+    pub(crate) fn with_storages(&self, instead: impl Fn(&Storage) -> Storage) -> Self {
+        let mut other = self.clone();
+        for argument in &mut other.list {
+            if let Argument::Tensor(tensor) | Argument::Map(MapArgument { tensor, .. }) = argument {
+                tensor.storage = instead(&tensor.storage);
+            }
+        }
+        other
+    }
+
     fn check(&mut self, meta: &KernelMeta, device: &Device) -> Result<(), String> {
         for (argument, parameter) in self.list.iter_mut().zip(&meta.params) {
             if let Argument::Map(map) = argument {
                 map.fit(&parameter.kind).map_err(|reason| format!("tensor map `{}`: {reason}", parameter.name))?;
             }
         }
-        let tensors: SmallVec<[(&str, &TensorArgument); 8]> = self
+        // The emulator names the access itself.
+        if let Some(gpu) = device.gpu() {
+            self.check_alignment(meta).map_err(|reason| format!("{reason} ({gpu} faults on such an access)"))?;
+        }
+        let tensors: SmallVec<[(&str, &TensorArgument); 16]> = self
             .list
             .iter()
             .zip(&meta.params)
@@ -250,6 +343,21 @@ impl Arguments {
         Ok(())
     }
 
+    /// Whether each tensor starts where the kernel's widest accesses to it can start. Buffers are aligned to 256 bytes.
+    fn check_alignment(&self, meta: &KernelMeta) -> Result<(), String> {
+        for ((argument, parameter), align) in self.list.iter().zip(&meta.params).zip(&meta.alignments) {
+            let Argument::Tensor(tensor) = argument else { continue };
+            let (offset, name) = (tensor.byte_offset(), &parameter.name);
+            if !tensor.extents.contains(&0) && !offset.is_multiple_of(*align as usize) {
+                return Err(format!(
+                    "tensor `{name}` starts {offset} bytes into its buffer, and the kernel moves vectors of {align} bytes \
+                     from its start on; copy it to the start of a tensor of its own"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Pointer, extents and strides of each tensor in a row, as the traced function takes them.
     #[cfg(feature = "mlir")]
     fn for_emulator(self) -> Vec<ArgValue> {
@@ -284,34 +392,19 @@ impl Arguments {
         Ok(())
     }
 
-    /// The same for a GPU.
-    fn for_gpu(&self) -> SmallVec<[Value<'_>; 64]> {
-        let mut flat = SmallVec::new();
-        for argument in &self.list {
-            match argument {
-                Argument::Scalar { bits, .. } => flat.push(Value::Bits(*bits)),
-                Argument::Tensor(tensor) => {
-                    match &tensor.storage {
-                        Storage::Cuda(memory) => {
-                            let (byte_offset, writable) = (tensor.byte_offset(), tensor.mutable);
-                            flat.push(Value::Pointer { memory, byte_offset, writable });
-                        }
-                        // That the tensor lies on the device of the launch has been checked.
-                        #[cfg(feature = "mlir")]
-                        Storage::Emulated(_) => {}
-                    }
-                    flat.extend(tensor.extents.iter().map(|extent| Value::Bits(*extent as u64)));
-                    flat.extend(tensor.canonical_strides().map(|stride| Value::Bits(stride as u64)));
-                }
+    /// The same for a GPU. Nothing is stored: a launch allocates no memory.
+    fn for_gpu(&self) -> impl Iterator<Item = Value<'_>> + Clone {
+        self.list.iter().flat_map(|argument| {
+            let (single, tensor) = match argument {
+                Argument::Scalar { bits, .. } => (Some(Value::Bits(*bits)), None),
+                Argument::Tensor(tensor) => (None, Some(tensor)),
                 Argument::Map(map) => {
-                    if let Some(memory) = map.tensor.storage.cuda() {
-                        let (descriptor, writable) = (&map.descriptor, map.tensor.mutable);
-                        flat.push(Value::Map { memory, descriptor, writable });
-                    }
+                    let (descriptor, writable) = (&map.descriptor, map.tensor.mutable);
+                    (map.tensor.storage.cuda().map(|memory| Value::Map { memory, descriptor, writable }), None)
                 }
-            }
-        }
-        flat
+            };
+            single.into_iter().chain(tensor.into_iter().flat_map(TensorArgument::for_gpu))
+        })
     }
 }
 
@@ -376,6 +469,21 @@ impl TensorArgument {
         }
     }
 
+    /// Address, extents and strides.
+    fn for_gpu(&self) -> impl Iterator<Item = Value<'_>> + Clone {
+        let pointer = match &self.storage {
+            Storage::Cuda(memory) => {
+                let (byte_offset, writable) = (self.byte_offset(), self.mutable);
+                Some(Value::Pointer { memory, byte_offset, writable })
+            }
+            // That the tensor lies on the device of the launch has been checked.
+            #[cfg(feature = "mlir")]
+            Storage::Emulated(_) => None,
+        };
+        let extents = self.extents.iter().map(|extent| Value::Bits(*extent as u64));
+        pointer.into_iter().chain(extents).chain(self.canonical_strides().map(|stride| Value::Bits(stride as u64)))
+    }
+
     /// Where its first element is.
     fn byte_offset(&self) -> usize {
         self.offset * self.element_bytes
@@ -384,7 +492,7 @@ impl TensorArgument {
     /// The strides, with 0 for dimensions of at most one element: no index but 0 is valid there, and
     /// an odd stride that is never used must not decide about alignment. A last dimension of one
     /// element has stride 1, as any contiguous one.
-    fn canonical_strides(&self) -> impl Iterator<Item = i64> + '_ {
+    fn canonical_strides(&self) -> impl Iterator<Item = i64> + Clone + '_ {
         let last = self.extents.len().saturating_sub(1);
         self.extents
             .iter()
@@ -544,6 +652,8 @@ tuples! {
 
 #[cfg(all(test, feature = "mlir"))]
 mod tests {
+    use lacewing_core::{KernelAttributes, ParamDesc, ParamKind, ScalarType};
+
     use super::*;
     use crate::emulator::Buffer;
 
@@ -560,12 +670,71 @@ mod tests {
         }
     }
 
+    /// A kernel of so many tensors, which it reads by vectors of so many bytes.
+    fn meta(tensors: usize, align: u32) -> KernelMeta {
+        let kind = ParamKind::Tensor { elem: ScalarType::F32, rank: 1, mutable: false };
+        KernelMeta {
+            name: "k".to_owned(),
+            target: Target::SM_80,
+            attributes: KernelAttributes {
+                block: [32, 1, 1],
+                min_blocks: None,
+                max_regs: None,
+                waves_per_eu: None,
+                cluster: Some([2, 1, 1]),
+            },
+            shared_bytes: 0,
+            params: (0..tensors).map(|_| ParamDesc { name: "x".to_owned(), kind }).collect(),
+            alignments: vec![align; tensors],
+            waits_for_previous: false,
+        }
+    }
+
     #[test]
     fn grids_have_limits() {
         assert_eq!(check_grid([7, 65535, 0]), Ok([7, 65535, 0]));
         assert!(check_grid([1, 65536, 1]).unwrap_err().contains("65536 blocks in y, and at most 65535"));
         assert!(check_grid([1 << 31, 1, 1]).unwrap_err().contains("in x"));
         assert!(check_grid([1, 1, usize::MAX]).unwrap_err().contains("in z"));
+    }
+
+    #[test]
+    fn arguments_are_gathered_and_checked_without_memory() {
+        let device = Device::emulator(Target::SM_80).unwrap();
+        let tensors: Vec<DevTensor<f32, 4>> =
+            (0..14).map(|_| device.tensor_zeros::<f32, 4>([2, 3, 4, 5]).unwrap()).collect();
+        let meta = meta(15, 16);
+        let mut bits = 0;
+        let counted = allocation_counter::measure(|| {
+            let mut arguments = Arguments::default();
+            arguments.scalar(1.0f32);
+            tensors.iter().for_each(|tensor| arguments.tensor(tensor, true));
+            arguments.check(&meta, &device).unwrap();
+            bits = arguments.for_gpu().count();
+        });
+        assert_eq!((counted.count_total, bits), (0, 1 + 14 * 8));
+    }
+
+    #[test]
+    fn a_tensor_starts_where_its_vectors_can() {
+        let check = |align, offset, extent: usize| {
+            let list = [Argument::Tensor(argument(&[extent], &[1], offset, false))].into_iter().collect();
+            Arguments { list }.check_alignment(&meta(1, align))
+        };
+        assert_eq!(check(16, 4, 8), Ok(()));
+        assert_eq!(check(4, 3, 8), Ok(()));
+        assert_eq!(check(16, 3, 0), Ok(()));
+        assert_eq!(
+            check(16, 3, 8).unwrap_err(),
+            "tensor `x` starts 12 bytes into its buffer, and the kernel moves vectors of 16 bytes from its start on; copy \
+             it to the start of a tensor of its own"
+        );
+
+        assert_eq!(check_cluster(&meta(1, 4), [4, 3, 1]), Ok(()));
+        assert_eq!(
+            check_cluster(&meta(1, 4), [5, 3, 1]).unwrap_err(),
+            "its grid of 5 x 3 x 1 blocks is not made of whole clusters of 2 x 1 x 1"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! DevTensor   a typed view of device memory: offset, extents, strides
 //! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
+//! bench       repeats the launches of a run, and takes their time
 //! artifact    kernels that were compiled before, from a file
 //! registry    kernels by name, for the command line
 //! host        tensors in host memory; host_math: sums for references
@@ -24,6 +25,8 @@
 
 #[cfg(feature = "aot")]
 pub mod artifact;
+#[cfg(feature = "mlir")]
+pub mod bench;
 #[cfg(feature = "mlir")]
 pub mod cache;
 pub mod compare;

@@ -9,6 +9,7 @@
 
 mod artifact;
 mod attention;
+mod bench;
 mod cli;
 mod cli_attention;
 mod cli_compile;
@@ -19,6 +20,7 @@ mod differential;
 mod frontend;
 mod kernels;
 mod launch;
+mod manner;
 mod report;
 mod sanitizer;
 mod snapshots;

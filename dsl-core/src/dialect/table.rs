@@ -57,6 +57,8 @@ pub enum LwOp {
     NamedBarrier,
     /// `lw.fence`
     Fence,
+    /// `lw.grid_dependency`
+    GridDependency,
     /// `lw.rcp`
     Rcp,
     /// `lw.to_fp8`
@@ -120,6 +122,7 @@ impl LwOp {
         LwOp::WarpSync,
         LwOp::NamedBarrier,
         LwOp::Fence,
+        LwOp::GridDependency,
         LwOp::Rcp,
         LwOp::ToFp8,
         LwOp::Assert,
@@ -507,6 +510,20 @@ const COMMON: &[OpRow] = &[
         emulation: "orders accesses in the happens-before relation",
         nvvm: "llvm.fence with the scope's syncscope; membar, fence (PTX ISA, membar)",
         rocdl: "llvm.fence with syncscope workgroup, agent or system",
+    },
+    OpRow {
+        op: LwOp::GridDependency,
+        name: "grid_dependency",
+        about: "Waits for the launch before on the stream, or lets the next one start; nothing where launches never overlap.",
+        operands: &[],
+        results: &[],
+        attributes: &[attr("kind", Constraint::StringAttr, "wait or release")],
+        effects: Effects::Sync,
+        nvidia: Legal::Always,
+        amd: Legal::Always,
+        emulation: "nothing: launches run one after the other",
+        nvvm: "nvvm.griddepcontrol from sm_90 on (PTX ISA, griddepcontrol); nothing before",
+        rocdl: "nothing: launches of a stream run one after the other",
     },
     OpRow {
         op: LwOp::Rcp,

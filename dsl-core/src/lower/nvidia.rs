@@ -5,7 +5,7 @@ use super::build::{
     type_of,
 };
 use super::memory::{load_from, store_to};
-use crate::Error;
+use crate::{Error, Target};
 use melior::ir::operation::OperationLike;
 
 /// `cp.async`: the source size operand is 0 where invalid, which fills with zeros and reads nothing.
@@ -216,6 +216,20 @@ pub(super) fn elect<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
 /// `bar.warp.sync` of the whole warp, as CUDA's `__syncwarp()`.
 pub(super) fn warp_sync<'m>(b: &Builder<'m>) -> Result<(), Error> {
     b.op("nvvm.bar.warp.sync", &[b.constant(I32, -1)?], &[], &[])?;
+    Ok(())
+}
+
+/// `griddepcontrol`; nothing on chips whose launches never overlap, of either vendor.
+pub(super) fn grid_dependency<'m>(b: &Builder<'m>, op: Op<'m>, target: Target) -> Result<(), Error> {
+    let kind = match string(op, "kind")?.as_str() {
+        "wait" => "wait",
+        "release" => "launch_dependents",
+        other => return Err(refuse(op, format!("there is no grid dependency `{other}`"), "use wait or release")),
+    };
+    if target.is_nvidia() && target.generation() >= 90 {
+        let kind = b.attr(&format!("#nvvm<grid_dep_action {kind}>"))?;
+        b.op("nvvm.griddepcontrol", &[], &[], &[("kind", kind)])?;
+    }
     Ok(())
 }
 

@@ -76,6 +76,7 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         LwOp::AtomicRmw => memory::atomic_rmw(b, op).map(one),
         LwOp::AtomicCas => memory::atomic_cas(b, op).map(one),
         LwOp::Fence => memory::fence(b, op).map(none),
+        LwOp::GridDependency => nvidia::grid_dependency(b, op, target).map(none),
         LwOp::CpAsync => nvidia::cp_async(b, op).map(none),
         LwOp::CpAsyncCommit => b.op("nvvm.cp.async.commit.group", &[], &[], &[]).map(|_| Vec::new()),
         LwOp::CpAsyncWait => nvidia::cp_async_wait(b, op).map(none),

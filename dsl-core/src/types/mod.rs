@@ -50,6 +50,9 @@ pub use shared::{
     Shared, SharedAlloc, SharedArray, SharedField, SharedLayout, SharedMember, SharedSlice, SharedTile, shared,
     shared_array, shared_array_named,
 };
-pub use sync::{NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, warp_sync};
+pub use sync::{
+    NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid, wait_for_previous_grid,
+    warp_sync,
+};
 pub use tensor::{GlobalTensor, Tensor, TensorMut};
 pub use vector::{Vector, VectorOperand};

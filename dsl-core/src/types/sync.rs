@@ -32,6 +32,27 @@ pub fn fence(scope: Scope) {
     trace::emit0("lw.fence", &[], &[("scope", Attr::Str(scope.name().to_owned()))], Location::caller());
 }
 
+/// Waits until the launch before this one on the stream is through and all that it wrote is visible.
+///
+/// A launch with `.overlapping()` may start while the one before it still runs, on chips from sm_90 on: to read or write
+/// nothing of its before this call is the kernel's business. Every thread that does must make the call. Any other launch,
+/// and any other chip, has waited already.
+#[track_caller]
+pub fn wait_for_previous_grid() {
+    grid_dependency("wait", Location::caller());
+}
+
+/// Lets the next launch on the stream start, if it was made with `.overlapping()`, once every block has made this call or
+/// is through. It says nothing of what this launch has written: the next one waits for that.
+#[track_caller]
+pub fn release_next_grid() {
+    grid_dependency("release", Location::caller());
+}
+
+fn grid_dependency(kind: &str, loc: Loc) {
+    trace::emit0("lw.grid_dependency", &[], &[("kind", Attr::Str(kind.to_owned()))], loc);
+}
+
 /// One of the 15 barriers that a part of a block meets at; NVIDIA chips have them.
 #[must_use = "a named barrier does nothing until `.sync()` or `.arrive()`"]
 #[derive(Clone, Copy, Debug)]

@@ -25,6 +25,9 @@ const TARGET_BYTES: usize = 16;
 /// Machine code starts at a multiple of this, so that a driver may read it where it lies.
 const IMAGE_ALIGN: usize = 64;
 
+/// The kernel waits for the launch before it where it must, so that it may start early.
+const WAITS_FOR_PREVIOUS: u64 = 1;
+
 /// What a parameter record says of its kind.
 const SCALAR: u8 = 0;
 const TENSOR: u8 = 1;
@@ -118,13 +121,14 @@ impl Writer {
 }
 
 fn record(writer: &mut Writer, variant: &NewVariant) -> Vec<u8> {
-    let KernelMeta { name, target, attributes, shared_bytes, params } = &variant.meta;
+    let KernelMeta { name, target, attributes, shared_bytes, params, alignments, waits_for_previous } = &variant.meta;
     let name = writer.append(name.as_bytes(), 1);
     let names: Vec<_> = params.iter().map(|parameter| writer.append(parameter.name.as_bytes(), 1)).collect();
     let settings: String = variant.settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     let settings = writer.append(settings.as_bytes(), 1);
     let mut table = Vec::new();
-    for (parameter, name) in params.iter().zip(names) {
+    let alignments = alignments.iter().copied().chain(std::iter::repeat(1));
+    for ((parameter, name), align) in params.iter().zip(names).zip(alignments) {
         let (kind, element, rank) = match parameter.kind {
             ParamKind::Scalar(element) => (SCALAR, element, 0),
             ParamKind::Tensor { elem, rank, mutable } => (if mutable { TENSOR_MUT } else { TENSOR }, elem, rank),
@@ -136,6 +140,7 @@ fn record(writer: &mut Writer, variant: &NewVariant) -> Vec<u8> {
         table.extend((name.0 as u32).to_le_bytes());
         table.extend((name.1 as u32).to_le_bytes());
         table.extend([kind, element_code(element), rank as u8, 0]);
+        table.extend(align.to_le_bytes());
         if let ParamKind::TensorMap { box_shape, swizzle, .. } = parameter.kind {
             table.resize(start + BOX, 0);
             for word in box_shape.into_iter().chain([swizzle]) {
@@ -169,7 +174,8 @@ fn record(writer: &mut Writer, variant: &NewVariant) -> Vec<u8> {
     for word in counts {
         record.extend(word.to_le_bytes());
     }
-    for word in [parameters.0, ptx.0, ptx.1, code.0, code.1, settings.0, settings.1] {
+    let flags = if *waits_for_previous { WAITS_FOR_PREVIOUS } else { 0 };
+    for word in [parameters.0, ptx.0, ptx.1, code.0, code.1, settings.0, settings.1, flags] {
         record.extend(word.to_le_bytes());
     }
     record.resize(RECORD_BYTES, 0);
@@ -259,7 +265,7 @@ fn read_record(reader: Reader<'_>, at: usize) -> Option<Result<Variant, Unknown>
     let target = reader.0.get(at..at + TARGET_BYTES)?;
     let target = std::str::from_utf8(target).ok()?.trim_end_matches('\0');
     let name = reader.text(reader.range(word(16)?.into(), word(20)?.into())?)?;
-    let mut params = Vec::new();
+    let (mut params, mut alignments) = (Vec::new(), Vec::new());
     let (count, table) = (word(68)? as usize, usize::try_from(reader.u64(at + 72)?).ok()?);
     for index in 0..count {
         let record = table.checked_add(index.checked_mul(PARAMETER_BYTES)?)?;
@@ -282,6 +288,7 @@ fn read_record(reader: Reader<'_>, at: usize) -> Option<Result<Variant, Unknown>
             _ => return Some(Err(Unknown)),
         };
         params.push(ParamDesc { name: name.to_owned(), kind });
+        alignments.push(reader.u32(record.checked_add(12)?)?.max(1));
     }
     let settings = reader.text(range(112)?)?.lines();
     let settings = settings.filter_map(|line| line.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned()));
@@ -292,12 +299,20 @@ fn read_record(reader: Reader<'_>, at: usize) -> Option<Result<Variant, Unknown>
         max_regs: optional(60)?,
         waves_per_eu: optional(64)?,
     };
-    // A flag says that a launch must do something; what, only later versions know.
-    if reader.u64(at + 128)? != 0 {
+    let flags = reader.u64(at + 128)?;
+    if flags & !WAITS_FOR_PREVIOUS != 0 {
         return Some(Err(Unknown));
     }
     let Ok(target) = Target::from_name(target) else { return Some(Err(Unknown)) };
-    let meta = KernelMeta { name: name.to_owned(), target, attributes, shared_bytes: word(48)?, params };
+    let meta = KernelMeta {
+        name: name.to_owned(),
+        target,
+        attributes,
+        shared_bytes: word(48)?,
+        params,
+        alignments,
+        waits_for_previous: flags & WAITS_FOR_PREVIOUS != 0,
+    };
     // Stored for other loaders; here it follows from the rest.
     if word(52)? != meta.dynamic_shared_bytes() {
         return None;

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lacewing_core::signature::Signature;
 use lacewing_core::{KernelMeta, ParamKind, Target};
 
-use crate::cuda::{CudaKernel, Gpu};
+use crate::cuda::{CudaKernel, Gpu, Manner};
 use crate::device::Device;
 use crate::error::{Error, unknown};
 use crate::launch::{Args, Arguments, Code, Compiled, Ready};
@@ -233,7 +233,7 @@ pub struct Kernel<P> {
 impl<P> Kernel<P> {
     /// A launch of the kernel on a grid of blocks (x, y, z).
     pub fn grid(&self, grid: [usize; 3]) -> Launch<'_, P> {
-        Launch { kernel: self, grid }
+        Launch { kernel: self, grid, manner: Manner::default() }
     }
 }
 
@@ -255,9 +255,25 @@ impl<P> fmt::Debug for Kernel<P> {
 pub struct Launch<'a, P> {
     kernel: &'a Kernel<P>,
     grid: [usize; 3],
+    manner: Manner,
 }
 
 impl<P> Launch<'_, P> {
+    /// The same launch, of which all blocks run at once, so that they may wait for each other; one whose blocks do not all
+    /// fit on the device is refused.
+    pub fn cooperative(mut self) -> Self {
+        self.manner.cooperative = true;
+        self
+    }
+
+    /// The same launch, which may start before the launch before it on the stream is through (programmatic dependent
+    /// launch), where its code is for sm_90 or later; elsewhere it runs in order. Refused for a kernel that never calls
+    /// `wait_for_previous_grid()`.
+    pub fn overlapping(mut self) -> Self {
+        self.manner.overlapping = true;
+        self
+    }
+
     /// Checks the arguments against the kernel and puts it on the device's stream; the host goes on.
     ///
     /// # Errors
@@ -274,7 +290,7 @@ impl<P> Launch<'_, P> {
     /// emulated.
     pub fn prepare(&self, device: &Device) -> Result<Prepared<P>, Error> {
         let compiled = self.kernel.shared.load(&self.kernel.name, device)?;
-        Ok(Prepared { ready: Ready::new(device, compiled, self.grid)?, parameters: PhantomData })
+        Ok(Prepared { ready: Ready::new(device, compiled, self.grid, self.manner)?, parameters: PhantomData })
     }
 }
 
@@ -336,6 +352,8 @@ mod tests {
                     param("x", tensor(false)),
                     param("y", tensor(true)),
                 ],
+                alignments: vec![1, 4, 4],
+                waits_for_previous: false,
             },
             settings: Vec::new(),
             ptx: ptx.then(|| b"ptx".to_vec()),

@@ -231,6 +231,17 @@ impl Allocation {
         stream.synchronize()
     }
 
+    /// Copies all of another allocation in, as far as there is room, in the order of the stream.
+    pub(super) fn copy_from(&self, stream: &CudaStream, other: &Allocation) -> Result<(), DriverError> {
+        let bytes = self.inside(0, other.bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        stream.context().bind_to_thread()?;
+        // SAFETY: both ranges are inside their allocations.
+        unsafe { result::memcpy_dtod_async(self.pointer, other.pointer, bytes, stream.cu_stream()) }
+    }
+
     /// Copies bytes out, in the order of the stream, and waits for them. Bytes past the end stay as they are.
     pub(super) fn read(&self, stream: &CudaStream, offset: usize, into: &mut [u8]) -> Result<(), DriverError> {
         let len = self.inside(offset, into.len());
@@ -354,6 +365,37 @@ impl Function {
         unsafe { result::function::set_function_attribute(self.handle, LIMIT, bytes) }
     }
 
+    /// Lets clusters have more than the eight blocks that every chip with clusters has room for (CUDA C++ Programming
+    /// Guide, "Thread Block Clusters").
+    pub(super) fn allow_large_clusters(&self) -> Result<(), DriverError> {
+        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED as ALLOWED;
+        self.module.context.bind_to_thread()?;
+        // SAFETY: the function is alive with its module.
+        unsafe { result::function::set_function_attribute(self.handle, ALLOWED, 1) }
+    }
+
+    /// Blocks that a multiprocessor holds at once.
+    pub(super) fn resident_blocks(&self, threads: u32, dynamic_shared_bytes: u32) -> Result<u32, DriverError> {
+        self.module.context.bind_to_thread()?;
+        let threads = i32::try_from(threads).map_err(|_| DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        // SAFETY: the function is alive with its module.
+        let blocks = unsafe {
+            result::occupancy::max_active_block_per_multiprocessor(self.handle, threads, dynamic_shared_bytes as usize)
+        };
+        Ok(u32::try_from(blocks?).unwrap_or_default())
+    }
+
+    /// Clusters that the GPU holds at once.
+    pub(super) fn resident_clusters(&self, shape: &Shape) -> Result<u32, DriverError> {
+        self.module.context.bind_to_thread()?;
+        let mut attributes = Attributes::of(shape);
+        let config = attributes.config(shape, std::ptr::null_mut());
+        let mut clusters = 0;
+        // SAFETY: the function is alive with its module; the configuration and its attributes outlive the call.
+        unsafe { sys::cuOccupancyMaxActiveClusters(&mut clusters, self.handle, &config) }.result()?;
+        Ok(u32::try_from(clusters).unwrap_or_default())
+    }
+
     /// Puts a launch on a stream. `values` are those of the function's parameters.
     ///
     /// Host memory is safe from any kernel. Device memory is safe as far as the kernel keeps to its arguments, which
@@ -384,22 +426,11 @@ impl Function {
                 _ => std::ptr::from_mut(slot).cast(),
             };
         }
-        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
-        let config = sys::CUlaunchConfig {
-            gridDimX: grid_x,
-            gridDimY: grid_y,
-            gridDimZ: grid_z,
-            blockDimX: block_x,
-            blockDimY: block_y,
-            blockDimZ: block_z,
-            sharedMemBytes: shape.dynamic_shared_bytes,
-            hStream: stream.cu_stream(),
-            attrs: std::ptr::null_mut(),
-            numAttrs: 0,
-        };
+        let mut attributes = Attributes::of(shape);
+        let config = attributes.config(shape, stream.cu_stream());
         // SAFETY: function and stream are alive; the caller gives one value for each parameter, each in eight bytes,
-        // which no parameter but a tensor map exceeds, and that has its 128; the driver copies them before it
-        // returns.
+        // which no parameter but a tensor map exceeds, and that has its 128; the driver copies them and the attributes
+        // before it returns.
         unsafe { sys::cuLaunchKernelEx(&config, self.handle, pointers.as_mut_ptr(), std::ptr::null_mut()) }.result()
     }
 }
@@ -415,12 +446,75 @@ pub(super) fn launch_graph(graph: &CudaGraph, stream: &CudaStream) -> Result<(),
 /// room for 4 KiB in any case (CUDA C++ Programming Guide, "Function parameters").
 pub(super) const MAX_PARAMETERS: usize = 256;
 
-/// Grid, block and dynamic shared memory of a launch.
+/// Grid, block, dynamic shared memory and manner of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) dynamic_shared_bytes: u32,
+    /// Blocks of a cluster.
+    pub(super) cluster: Option<[u32; 3]>,
+    /// Whether all blocks must run at once, or the launch is refused.
+    pub(super) cooperative: bool,
+    /// Whether it may start before the launch before it is through (programmatic dependent launch).
+    pub(super) overlapping: bool,
+}
+
+/// The attributes of a launch, as the driver reads them.
+struct Attributes {
+    list: [sys::CUlaunchAttribute; 3],
+    count: usize,
+}
+
+impl Attributes {
+    fn of(shape: &Shape) -> Self {
+        use sys::CUlaunchAttributeID as Id;
+        let none = sys::CUlaunchAttribute {
+            id: Id::CU_LAUNCH_ATTRIBUTE_IGNORE,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { pad: [0; 64] },
+        };
+        let mut attributes = Self { list: [none; 3], count: 0 };
+        if let Some([x, y, z]) = shape.cluster {
+            let cluster = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+            attributes
+                .add(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, sys::CUlaunchAttributeValue { clusterDim: cluster });
+        }
+        if shape.cooperative {
+            attributes.add(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, sys::CUlaunchAttributeValue { cooperative: 1 });
+        }
+        if shape.overlapping {
+            attributes.add(
+                Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+            );
+        }
+        attributes
+    }
+
+    fn add(&mut self, id: sys::CUlaunchAttributeID, value: sys::CUlaunchAttributeValue) {
+        if let Some(place) = self.list.get_mut(self.count) {
+            (place.id, place.value) = (id, value);
+            self.count += 1;
+        }
+    }
+
+    /// The configuration of a launch. It points into the attributes.
+    fn config(&mut self, shape: &Shape, stream: sys::CUstream) -> sys::CUlaunchConfig {
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
+        sys::CUlaunchConfig {
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: shape.dynamic_shared_bytes,
+            hStream: stream,
+            attrs: self.list.as_mut_ptr(),
+            numAttrs: self.count as u32,
+        }
+    }
 }
 
 /// The value of one parameter of a function.

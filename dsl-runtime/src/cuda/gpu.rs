@@ -135,7 +135,8 @@ impl Gpu {
     ) -> Result<Self, DriverError> {
         let shared =
             context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let multiprocessors = context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let multiprocessors =
+            context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let (major, _) = context.compute_capability()?;
         Ok(Self {
             ordinal: context.ordinal(),
@@ -231,6 +232,49 @@ impl Gpu {
         self.touch(memory, stream, false, read).map_err(|error| self.fault("a copy to the host", error))?;
         self.is_well();
         Ok(bytes)
+    }
+
+    /// Copies memory to other memory of the same size. Part of a graph while one is captured.
+    pub(crate) fn copy(&self, stream: &Stream, from: &Arc<Memory>, to: &Arc<Memory>) -> Result<(), Error> {
+        let work = || to.allocation().copy_from(stream.raw(), from.allocation());
+        let outcome = match stream.capture() {
+            None => self.ordered(stream, [(&**from, false), (&**to, true)].into_iter(), work),
+            Some(captured) => {
+                let uses = [(Arc::clone(from), false), (Arc::clone(to), true)];
+                captured.lock().unwrap_or_else(PoisonError::into_inner).uses.extend(uses);
+                work()
+            }
+        };
+        outcome.map_err(|error| self.fault("a copy on the device", error))
+    }
+
+    /// Bytes of the cache that all multiprocessors share.
+    pub(crate) fn cache_bytes(&self) -> usize {
+        let bytes = self.context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+        usize::try_from(bytes.unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Bytes of memory that nothing uses.
+    pub(crate) fn free_bytes(&self) -> Result<usize, Error> {
+        Ok(self.context.mem_get_info().map_err(|error| self.fault("a look at the memory", error))?.0)
+    }
+
+    /// What the chip is, for reports.
+    pub(crate) fn facts(&self) -> Result<Vec<(&'static str, String)>, Error> {
+        use sys::CUdevice_attribute_enum as Attribute;
+        let failed = |error| self.fault("a look at the device", error);
+        let attribute = |which| self.context.attribute(which).map_err(failed);
+        let (major, minor) = self.context.compute_capability().map_err(failed)?;
+        let (_, memory) = self.context.mem_get_info().map_err(failed)?;
+        Ok(vec![
+            ("name", self.name.clone()),
+            ("compute_capability", format!("{major}.{minor}")),
+            ("multiprocessors", self.multiprocessors.to_string()),
+            ("memory_bytes", memory.to_string()),
+            ("l2_bytes", self.cache_bytes().to_string()),
+            ("clock_khz", attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?.to_string()),
+            ("driver", driver::driver()?.to_string()),
+        ])
     }
 
     /// Puts work that uses one allocation on a stream, behind the work of other streams.

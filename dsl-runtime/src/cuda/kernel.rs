@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::{DriverError, sys};
-use lacewing_core::KernelMeta;
+use lacewing_core::{KernelAttributes, KernelMeta};
 
 use super::driver::{self, Descriptor, Function, LoadError, Shape, Value as Slot, words};
 use super::gpu::{Gpu, Stream};
@@ -18,7 +18,20 @@ pub(crate) struct CudaKernel {
     name: Arc<str>,
     block: [u32; 3],
     dynamic_shared_bytes: u32,
+    cluster: Option<[u32; 3]>,
 }
+
+/// The manner of a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// All blocks run at once.
+    pub(crate) cooperative: bool,
+    /// It may start before the launch before it is through.
+    pub(crate) overlapping: bool,
+}
+
+/// The most blocks of a cluster that every chip with clusters has room for.
+const PORTABLE_CLUSTER: u32 = 8;
 
 /// The value of one flattened parameter.
 #[derive(Clone, Copy, Debug)]
@@ -76,18 +89,57 @@ impl CudaKernel {
                 .allow_dynamic_shared(dynamic_shared_bytes)
                 .map_err(|error| gpu.fault(&format!("kernel `{}`: its shared memory", meta.name), error))?;
         }
-        Ok(Self { function, name: meta.name.as_str().into(), block: meta.attributes.block, dynamic_shared_bytes })
+        let KernelAttributes { block, cluster, .. } = meta.attributes;
+        let kernel = Self { function, name: meta.name.as_str().into(), block, dynamic_shared_bytes, cluster };
+        if let Some(cluster) = cluster {
+            let room = || -> Result<u32, DriverError> {
+                if cluster.iter().product::<u32>() > PORTABLE_CLUSTER {
+                    kernel.function.allow_large_clusters()?;
+                }
+                kernel.function.resident_clusters(&kernel.shape(cluster, Manner::default()))
+            };
+            let room = room().map_err(|error| gpu.fault(&format!("kernel `{}`: its cluster", meta.name), error))?;
+            if room == 0 {
+                let [x, y, z] = cluster;
+                let reason =
+                    format!("{gpu} ({}) has no room for a cluster of {x} x {y} x {z} of its blocks", gpu.name());
+                return Err(Error::Launch { kernel: meta.name.clone(), reason });
+            }
+        }
+        Ok(kernel)
+    }
+
+    fn shape(&self, grid: [u32; 3], manner: Manner) -> Shape {
+        let Self { block, dynamic_shared_bytes, cluster, .. } = *self;
+        let Manner { cooperative, overlapping } = manner;
+        Shape { grid, block, dynamic_shared_bytes, cluster, cooperative, overlapping }
+    }
+
+    /// Blocks of it that the GPU holds at once.
+    pub(crate) fn resident_blocks(&self, gpu: &Gpu) -> Result<u64, Error> {
+        let threads = self.block.iter().product();
+        let a_multiprocessor = self.function.resident_blocks(threads, self.dynamic_shared_bytes);
+        let a_multiprocessor =
+            a_multiprocessor.map_err(|error| gpu.fault(&format!("kernel `{}`: its occupancy", self.name), error))?;
+        Ok(u64::from(a_multiprocessor) * u64::from(gpu.multiprocessors()))
     }
 
     /// Puts a launch on a stream.
-    pub(crate) fn launch(&self, gpu: &Gpu, stream: &Stream, grid: [u32; 3], values: &[Value<'_>]) -> Result<(), Error> {
-        let shape = Shape { grid, block: self.block, dynamic_shared_bytes: self.dynamic_shared_bytes };
-        let slots = values.iter().map(|value| match *value {
+    pub(crate) fn launch<'a>(
+        &self,
+        gpu: &Gpu,
+        stream: &Stream,
+        grid: [u32; 3],
+        manner: Manner,
+        values: impl Iterator<Item = Value<'a>> + Clone,
+    ) -> Result<(), Error> {
+        let shape = self.shape(grid, manner);
+        let slots = values.clone().map(|value| match value {
             Value::Pointer { memory, byte_offset, .. } => Slot::Pointer(memory.allocation(), byte_offset),
             Value::Map { descriptor, .. } => Slot::Map(descriptor),
             Value::Bits(bits) => Slot::Bits(bits),
         });
-        let uses = values.iter().filter_map(|value| match *value {
+        let uses = values.filter_map(|value| match value {
             Value::Pointer { memory, writable, .. } | Value::Map { memory, writable, .. } => Some((memory, writable)),
             Value::Bits(_) => None,
         });

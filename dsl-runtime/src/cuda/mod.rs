@@ -28,5 +28,5 @@ pub(crate) use driver::Descriptor;
 pub use driver::{Driver, GpuInfo, driver};
 pub(crate) use gpu::{Gpu, Stream, elapsed, event_failed};
 pub(crate) use graph::Captured;
-pub(crate) use kernel::{CudaKernel, Value, encode};
+pub(crate) use kernel::{CudaKernel, Manner, Value, encode};
 pub(crate) use memory::Memory;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lacewing_core::Target;
 
 use super::{Backend, Device, Identity, Options as DeviceOptions};
+use crate::bench::Recorder;
 use crate::cuda::CompileOptions;
 use crate::emulator::{ArgValue, Buffer, Checks, Launch, LaunchStats, Program, Report, ReportKind, run};
 use crate::error::Error;
@@ -76,6 +77,51 @@ impl Device {
     pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
         self.options.compile = options;
         self
+    }
+
+    pub(crate) fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.options.recorder = Some(recorder);
+        self
+    }
+
+    pub(crate) fn without_recorder(&self) -> Self {
+        let mut other = self.clone();
+        other.options.recorder = None;
+        other
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.options.recorder.as_ref()
+    }
+
+    /// New memory with the same content.
+    pub(crate) fn copy_of(&self, storage: &Storage) -> Result<Storage, Error> {
+        match (storage, &self.identity.backend) {
+            (Storage::Emulated(buffer), _) => Ok(storage_from(&buffer.read())),
+            (Storage::Cuda(_), Backend::Cuda(gpu)) => {
+                let copy = self.allocate(gpu, storage.len(), None)?;
+                self.copy(storage, &copy)?;
+                Ok(copy)
+            }
+            (Storage::Cuda(_), Backend::Emulator) => Err(foreign()),
+        }
+    }
+
+    /// Copies the content of memory to other memory of the same size.
+    pub(crate) fn copy(&self, from: &Storage, to: &Storage) -> Result<(), Error> {
+        match (from, to, &self.identity.backend) {
+            (Storage::Emulated(from), Storage::Emulated(to), _) => {
+                to.write(0, &from.read());
+                Ok(())
+            }
+            (Storage::Cuda(from), Storage::Cuda(to), Backend::Cuda(gpu)) => gpu.copy(self.stream(gpu), from, to),
+            _ => Err(foreign()),
+        }
+    }
+
+    /// All bytes of memory, whether anything wrote them or not.
+    pub(crate) fn bytes_of(&self, storage: &Storage) -> Result<Vec<u8>, Error> {
+        self.read(storage, 0..storage.len())
     }
 
     /// Whether memory that nothing wrote is filled with a pattern that shows.

@@ -8,6 +8,7 @@ use lacewing_core::{Target, Traced, rt, trace_kernel};
 
 use super::{Args, Arguments, Ready};
 use crate::cache;
+use crate::cuda::Manner;
 use crate::device::Device;
 use crate::emulator::LaunchStats;
 use crate::error::Error;
@@ -20,7 +21,7 @@ use crate::error::Error;
 pub trait KernelExt: rt::Kernel {
     /// A launch of the kernel on a grid of blocks (x, y, z).
     fn grid(&self, grid: [usize; 3]) -> Launch<Self> {
-        Launch { kernel: self.clone(), grid }
+        Launch { kernel: self.clone(), grid, manner: Manner::default() }
     }
 
     /// Traces the kernel for a target.
@@ -48,9 +49,25 @@ impl<K: rt::Kernel> KernelExt for K {}
 pub struct Launch<K> {
     kernel: K,
     grid: [usize; 3],
+    manner: Manner,
 }
 
 impl<K: rt::Kernel> Launch<K> {
+    /// The same launch, of which all blocks run at once, so that they may wait for each other; one whose blocks do not all
+    /// fit on the device is refused. The emulator, which runs blocks one after the other, refuses more than one.
+    pub fn cooperative(mut self) -> Self {
+        self.manner.cooperative = true;
+        self
+    }
+
+    /// The same launch, which may start before the launch before it on the stream is through (programmatic dependent
+    /// launch). The kernel says from where on it needs what that one wrote: by `wait_for_previous_grid()`, without which
+    /// the launch is refused. Chips before sm_90 and the emulator run it in order.
+    pub fn overlapping(mut self) -> Self {
+        self.manner.overlapping = true;
+        self
+    }
+
     /// Checks the arguments against the kernel and runs it. A grid without blocks does nothing. On a GPU the kernel
     /// is put on the device's stream, and the host goes on.
     ///
@@ -70,7 +87,7 @@ impl<K: rt::Kernel> Launch<K> {
     /// a rule of the device.
     pub fn prepare(&self, device: &Device) -> Result<Prepared<K>, Error> {
         Ok(Prepared {
-            ready: Ready::new(device, cache::compiled(&self.kernel, device)?, self.grid)?,
+            ready: Ready::new(device, cache::compiled(&self.kernel, device)?, self.grid, self.manner)?,
             kernel: PhantomData,
         })
     }

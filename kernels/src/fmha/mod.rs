@@ -69,6 +69,29 @@ fn causal_limit(row: I32, seqlen_q: I32, seqlen_kv: I32) -> I32 {
     row + 1 + seqlen_kv - seqlen_q
 }
 
+/// Which of [`mma::Tiling`]'s a launch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TilingChoice {
+    /// By the shape: [`mma::Tiling::for_queries`].
+    Auto,
+    /// [`mma::Tiling::small`].
+    Small,
+    /// [`mma::Tiling::large`].
+    Large,
+}
+
+impl TilingChoice {
+    const NAMES: &[&str] = &["auto", "small", "large"];
+
+    fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        Ok(match settings.choice("tiling")? {
+            "small" => TilingChoice::Small,
+            "large" => TilingChoice::Large,
+            _ => TilingChoice::Auto,
+        })
+    }
+}
+
 /// The arguments of attention on a device.
 pub struct Forward<'a, H: Element> {
     /// Queries `[B, Hq, Sq, D]`.
@@ -133,15 +156,43 @@ impl<H: Element> Forward<'_, H> {
         T: MmaElement,
         H: ElementOf<T>,
     {
+        self.fmha_fwd_tiled::<T>(TilingChoice::Auto, o, lse)
+    }
+
+    /// [`Forward::fmha_fwd`] with a choice of tiling, which the version with `mma.sync` alone has: a choice other than
+    /// [`TilingChoice::Auto`] takes that version on Hopper, too.
+    ///
+    /// # Errors
+    /// As [`Forward::fmha_fwd`].
+    pub fn fmha_fwd_tiled<T>(
+        &self,
+        tiling: TilingChoice,
+        o: &mut DevTensor<H, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement + WgmmaElement,
+        H: ElementOf<T>,
+    {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
         let device = self.q.device().clone();
-        if let Some(tiles) = self.hopper(&shape, &geometry) {
+        if tiling == TilingChoice::Auto
+            && let Some(tiles) = self.hopper(&shape, &geometry)
+        {
             return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
         }
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         if device.target().is_nvidia() {
-            let grid = [blocks(&shape, mma::BLOCK_M), 1, 1];
-            mma::fmha_fwd_mma::<T>::new(geometry).grid(grid).launch(&device, arguments)
+            let tiling = match tiling {
+                TilingChoice::Small => mma::Tiling::small(&geometry),
+                TilingChoice::Large => mma::Tiling::large(&geometry),
+                TilingChoice::Auto => {
+                    let heads = shape.heads_q.saturating_mul(shape.batch);
+                    mma::Tiling::for_queries(&geometry, shape.seqlen_q, heads)
+                }
+            };
+            let grid = [blocks(&shape, tiling.block_m()), 1, 1];
+            mma::fmha_fwd_mma::<T>::new(geometry, tiling).grid(grid).launch(&device, arguments)
         } else {
             let grid = [blocks(&shape, mfma::BLOCK_M), 1, 1];
             mfma::fmha_fwd_mfma::<T>::new(geometry).grid(grid).launch(&device, arguments)
@@ -241,6 +292,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::usize("head_dim", 64, "elements of a query: a multiple of 8 up to 256"),
     Parameter::bool("causal", false, "query i sees key j only when j <= i + Sk - Sq"),
     Parameter::choice("dtype", DTYPES, "f16", "element type of Q, K, V and O"),
+    Parameter::choice(
+        "tiling",
+        TilingChoice::NAMES,
+        "auto",
+        "query rows of a block of the mma.sync version: small is 64, large 128; auto goes by chip and shape",
+    ),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
 ];
 
@@ -260,7 +317,9 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
     build: |settings, target| {
         let geometry = geometry(settings)?;
         let dtype = settings.choice("dtype")?;
+        let choice = TilingChoice::from_settings(settings)?;
         if target == Target::SM_90A
+            && choice == TilingChoice::Auto
             && let Some(tiles) = HopperGeometry::new(geometry.head_dim, geometry.causal, 0)
         {
             return Ok(match dtype {
@@ -268,10 +327,14 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
                 _ => Box::new(hopper::fmha_fwd_hopper::<F16>::new(tiles)),
             });
         }
+        let tiling = match choice {
+            TilingChoice::Large => mma::Tiling::large(&geometry),
+            TilingChoice::Small | TilingChoice::Auto => mma::Tiling::small(&geometry),
+        };
         Ok(match (dtype, target.is_nvidia()) {
-            ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry)) as Box<dyn AnyKernel>,
+            ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry, tiling)) as Box<dyn AnyKernel>,
             ("bf16", false) => Box::new(mfma::fmha_fwd_mfma::<BF16>::new(geometry)),
-            (_, true) => Box::new(mma::fmha_fwd_mma::<F16>::new(geometry)),
+            (_, true) => Box::new(mma::fmha_fwd_mma::<F16>::new(geometry, tiling)),
             (_, false) => Box::new(mfma::fmha_fwd_mfma::<F16>::new(geometry)),
         })
     },
@@ -333,20 +396,21 @@ impl<H: Element> OnDevice<H> {
     }
 }
 
-fn run_fwd(device: &Device, _settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
-    fn typed<T>(device: &Device, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
+fn run_fwd(device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
+    fn typed<T>(device: &Device, tiling: TilingChoice, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
     where
         T: MmaElement + Scalar<Host: ElementOf<T>>,
     {
         let on_device = OnDevice::<T::Host>::new(device, inputs)?;
         let mut o = device.tensor_uninit(on_device.shape.q())?;
         let mut lse = device.tensor_uninit(on_device.shape.lse())?;
-        on_device.forward(inputs).fmha_fwd::<T>(&mut o, &mut lse)?;
+        on_device.forward(inputs).fmha_fwd_tiled::<T>(tiling, &mut o, &mut lse)?;
         Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
     }
+    let tiling = TilingChoice::from_settings(settings)?;
     match inputs.q.scalar() {
-        ScalarType::Bf16 => typed::<BF16>(device, inputs),
-        _ => typed::<F16>(device, inputs),
+        ScalarType::Bf16 => typed::<BF16>(device, tiling, inputs),
+        _ => typed::<F16>(device, tiling, inputs),
     }
 }
 

@@ -51,6 +51,8 @@ impl Decoder {
                 // that relaxed atomics order what fences stand beside.
                 self.program.has_fence = true;
             }
+            // One launch ends before the next begins.
+            "lw.grid_dependency" => {}
             "lw.named_barrier" => self.named_barrier(op)?,
             "lw.assert" => {
                 let mask = self.operand(op, 0)?.mask(0);
