@@ -45,21 +45,22 @@ pub struct HopperGeometry {
 }
 
 impl HopperGeometry {
-    /// The tiles that were fastest on an H200 for a head dimension; `None` for one that the kernel does not have.
-    /// docs/src/inside/hopper-attention.md says what was tried.
-    pub fn new(head_dim: usize, causal: bool, seqlen_kv: usize) -> Option<Self> {
+    /// The tiles that were fastest on an H200 for a head dimension and lengths; `None` for a head dimension that the
+    /// kernel does not have. docs/src/inside/hopper-attention.md says what was tried.
+    pub fn new(head_dim: usize, causal: bool, seqlen_q: usize, seqlen_kv: usize) -> Option<Self> {
         let tiles = |consumers, block_n, stages, lazy, early| {
             Some(HopperGeometry { head_dim, causal, consumers, block_n, stages, lazy, early })
         };
+        let (few_rows, many_keys) = (seqlen_q <= FEW_ROWS, seqlen_kv > MANY_KEYS);
         match (head_dim, causal) {
-            (64, _) => tiles(3, 128, 3, false, 64),
+            (64, true) if few_rows => tiles(2, 128, 3, false, 16),
+            (64, causal) => tiles(3, 128, 3, causal, 64),
             (96, false) => tiles(3, 112, 2, false, 56),
             (96, true) => tiles(2, 128, 2, false, 16),
-            (128, false) => tiles(3, 80, 3, true, 40),
-            (128, true) if seqlen_kv <= LONG => tiles(2, 128, 2, false, 16),
-            (128, true) => tiles(3, 80, 2, true, 40),
-            (192, false) => tiles(2, 112, 2, false, 56),
-            (192, true) => tiles(2, 112, 2, false, 14),
+            (128, false) if few_rows => tiles(2, 128, 2, false, 64),
+            (128, true) if !many_keys => tiles(2, 128, 2, false, 0),
+            (128, causal) => tiles(3, 80, if causal { 2 } else { 3 }, true, 40),
+            (192, causal) => tiles(2, 112, 2, !causal, if causal { 14 } else { 56 }),
             (256, _) => tiles(2, 80, 2, true, 40),
             _ => None,
         }
@@ -80,8 +81,10 @@ impl HopperGeometry {
     }
 }
 
-/// Keys from which on three warpgroups are faster than two on causal attention of head dimension 128.
-const LONG: usize = 4096;
+/// Rows up to which blocks of 128 are faster than blocks of 192, of which the last is partly empty.
+const FEW_ROWS: usize = 1024;
+/// Keys above which three warpgroups are faster than two on causal attention of head dimension 128.
+const MANY_KEYS: usize = 4096;
 
 /// How many of `heads` heads are mixed when causal: as many as divide them, up to 16. Fewer leave blocks idle at the
 /// end, and more bring keys of too many heads into the L2 cache at once.
@@ -598,10 +601,20 @@ mod tests {
 
     const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
 
+    /// Every geometry that [`HopperGeometry::new`] gives.
     fn geometries() -> Vec<HopperGeometry> {
-        let all = HEAD_DIMS.iter().flat_map(|head_dim| [(*head_dim, false, 0), (*head_dim, true, 0)]);
-        let all = all.chain([(128, true, LONG + 1)]);
-        all.map(|(head_dim, causal, keys)| HopperGeometry::new(head_dim, causal, keys).unwrap()).collect()
+        let mut all: Vec<HopperGeometry> = Vec::new();
+        for head_dim in HEAD_DIMS {
+            for causal in [false, true] {
+                for length in [1, FEW_ROWS + 1, MANY_KEYS + 1] {
+                    let geometry = HopperGeometry::new(head_dim, causal, length, length).unwrap();
+                    if !all.contains(&geometry) {
+                        all.push(geometry);
+                    }
+                }
+            }
+        }
+        all
     }
 
     fn cubin<T: MmaElement>(geometry: &HopperGeometry) -> Vec<String> {
