@@ -24,7 +24,7 @@ use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
-use self::hopper::HopperGeometry;
+use self::hopper::{HopperGeometry, mixed_heads};
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use crate::reference::AttentionShape;
 use crate::views::rows_are_vectors;
@@ -171,7 +171,7 @@ impl<H: Element> Forward<'_, H> {
         lse: &mut DevTensor<f32, 3>,
     ) -> Result<LaunchStats, Error>
     where
-        T: MmaElement + WgmmaElement,
+        T: MmaElement,
         H: ElementOf<T>,
     {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
@@ -209,7 +209,7 @@ impl<H: Element> Forward<'_, H> {
             && self.scale > 0.0
             && [self.q, self.k, self.v].into_iter().all(tensor_map_describes)
             && i32::try_from(blocks(shape, 1)).is_ok();
-        let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_kv);
+        let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_q, shape.seqlen_kv);
         tiles.filter(|_| fits)
     }
 
@@ -226,7 +226,7 @@ impl<H: Element> Forward<'_, H> {
     {
         let device = self.q.device().clone();
         let heads = shape.heads_q * shape.batch;
-        let group = tiles.group(heads, shape.seqlen_kv);
+        let group = mixed_heads(heads);
         let grid = [blocks(shape, tiles.block_m()).min(device.multiprocessors() as usize), 1, 1];
         let mut counter = device.tensor_zeros::<i32, 1>([1])?;
         let count = |number: usize| {
@@ -299,6 +299,11 @@ const PARAMETERS: &[Parameter] = &[
         "query rows of a block of the mma.sync version: small is 64, large 128; auto goes by chip and shape",
     ),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
+    Parameter::usize(
+        "seqlen",
+        4096,
+        "queries and keys that tiles are compiled for on sm_90a; a run goes by its inputs",
+    ),
 ];
 
 const REF_PARAMETERS: &[Parameter] = &[
@@ -320,7 +325,10 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
         let choice = TilingChoice::from_settings(settings)?;
         if target == Target::SM_90A
             && choice == TilingChoice::Auto
-            && let Some(tiles) = HopperGeometry::new(geometry.head_dim, geometry.causal, 0)
+            && let Some(tiles) = {
+                let seqlen = settings.usize("seqlen")?;
+                HopperGeometry::new(geometry.head_dim, geometry.causal, seqlen, seqlen)
+            }
         {
             return Ok(match dtype {
                 "bf16" => Box::new(hopper::fmha_fwd_hopper::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
