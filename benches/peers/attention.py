@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Attention forward against its peers on one Hopper GPU, interleaved: ours, PyTorch's cuDNN, FlashAttention-3.
+"""Attention forward against its peers on one Hopper GPU, interleaved: ours, PyTorch's cuDNN, FlashAttention-3 and -4.
 
     cargo build --release
     python3 benches/peers/attention.py [--csv FILE] [--svg FILE] [--only D/N/CAUSAL,..]
 
-Needs a GPU of compute capability 9.0, PyTorch, and, to compare with it, the package fa3-fwd. The kernels are compiled by
+Needs a GPU of compute capability 9.0, PyTorch, and, to compare with them, the packages fa3-fwd and flash-attn-4. The kernels are compiled by
 `lacewing compile`, with ptxas where it finds one and by the driver otherwise, and launched through the driver's API. Before
 it is timed, each kernel is compared with attention in f64. Without a compiler on the machine with the GPU, run
 `--compile-to DIR` on another one first and `--compiled DIR` there.
 
 Times are medians of --rounds rounds; in each, every contestant runs --launches times in a row, one contestant after the
-other, so that all see the same clocks. TFLOP/s count 4 B H N N D operations, half of it when causal.
+other in an order drawn anew, so that all see the same clocks. TFLOP/s count 4 B H N N D operations, half of it when causal.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import csv
 import ctypes
 import math
 import os
+import random
 import re
 import subprocess
 import sys
@@ -127,7 +128,9 @@ def medians(torch, contestants, rounds, launches):
     torch.cuda.synchronize()
     times = {name: [] for name in contestants}
     for _ in range(rounds):
-        for name, run in contestants.items():
+        order = list(contestants.items())
+        random.shuffle(order)
+        for name, run in order:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             for _ in range(launches):
@@ -144,6 +147,10 @@ def measure(torch, driver, folder, shape, rounds, launches):
         import fa3_fwd_interface as fa3
     except ImportError:
         fa3 = None
+    try:
+        from flash_attn.cute import flash_attn_func as fa4
+    except ImportError:
+        fa4 = None
     head_dim, seqlen, causal = shape
     batch, heads, scale = TOKENS // seqlen, WIDTH // head_dim, 1 / math.sqrt(head_dim)
     tensors = [torch.randn(batch, seqlen, heads, head_dim, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
@@ -165,6 +172,8 @@ def measure(torch, driver, folder, shape, rounds, launches):
     contestants = {"lacewing": ours, "cudnn": cudnn}
     if fa3:
         contestants["fa3"] = lambda: fa3.flash_attn_func(*tensors, causal=causal)
+    if fa4:
+        contestants["fa4"] = lambda: fa4(*tensors, causal=causal)
     operations = 4 * batch * heads * seqlen * seqlen * head_dim / (2 if causal else 1)
     return {name: operations / time / 1e9 for name, time in medians(torch, contestants, rounds, launches).items()}
 

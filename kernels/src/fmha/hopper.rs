@@ -13,7 +13,7 @@
 
 use lacewing_core::prelude::*;
 
-use super::{LN_2, causal_limit};
+use super::{LARGEST_SHIFT, LN_2, causal_limit};
 
 /// Query rows of a consumer warpgroup.
 const ROWS: usize = 64;
@@ -163,10 +163,12 @@ fn half_of(element: usize) -> usize {
 }
 
 /// What a tile of scores does to the two rows of a thread.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Carried)]
 struct Change {
     /// What earlier sums and outputs are multiplied with.
     rescale: [F32; 2],
+    /// The score that becomes weight 1.
+    base: [F32; 2],
     /// What is added to scaled scores: the exponent's reference.
     shift: [F32; 2],
 }
@@ -191,7 +193,7 @@ fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy:
     for half in range_constexpr(2) {
         base[half] = base[half].maxnum(shfl_xor(base[half], 1));
     }
-    let mut change = Change { rescale: base, shift: base };
+    let mut change = Change { rescale: base, base, shift: base };
     for half in range_constexpr(2) {
         let mut max = base[half];
         if const_expr(guarded) {
@@ -206,10 +208,24 @@ fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy:
             max = small.select(rows.max[half], max);
             base[half] = small.select(rows.max[half], base[half]);
         }
+        change.base[half] = base[half];
         change.shift[half] = -(base[half] * scale);
         rows.max[half] = max;
     }
     change
+}
+
+/// Takes a large reference out of the scores before they are scaled: the fused form would weigh with what rounding
+/// took from it.
+#[device]
+fn settle(s: &mut Accumulator, change: &mut Change) {
+    let large = (change.shift[0].abs() > LARGEST_SHIFT) | (change.shift[1].abs() > LARGEST_SHIFT);
+    if any(large) {
+        for i in range_constexpr(s.len()) {
+            s[i] -= change.base[half_of(i)];
+        }
+        change.shift = [F32::from(0.0); 2];
+    }
 }
 
 /// Turns scores `first` to `last - 1` of a thread into weights: `2^(scale (score - reference))`.
@@ -338,7 +354,8 @@ fn step<T: MmaElement>(
     if const_expr(masked) {
         mask(&mut s, limits(c, geometry, sizes, work, tile));
     }
-    let change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
+    let mut change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
+    settle(&mut s, &mut change);
     let count = s.len();
     exponentials(&mut s, &change, c.scale_log2, 0, geometry.early);
     if const_expr(geometry.early > 0 && geometry.early < count) {
@@ -491,7 +508,8 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             queries.release_if(last == 0, q_at);
             mask(&mut s, limits(&c, &geometry, &sizes, work, last));
             let mut rows = RowState { max: [F32::from(f32::NEG_INFINITY); 2], sum: [F32::from(0.0); 2] };
-            let change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
+            let mut change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
+            settle(&mut s, &mut change);
             let count = s.len();
             exponentials(&mut s, &change, c.scale_log2, 0, count);
             add_up(&s, &mut rows, &change);

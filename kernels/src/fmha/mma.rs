@@ -10,7 +10,7 @@
 use lacewing_core::prelude::*;
 use lacewing_core::types::{GlobalRead, InShared};
 
-use super::{Geometry, LN_2, causal_limit};
+use super::{Geometry, LARGEST_SHIFT, LN_2, causal_limit};
 
 /// Threads of a block: four warps.
 const THREADS: usize = 128;
@@ -18,10 +18,6 @@ const THREADS: usize = 128;
 const BLOCK_N: usize = 64;
 /// Elements of one 16-byte copy.
 const CHUNK: usize = 8;
-
-/// Largest base `b` that the fused form is good for. `s c - b` of the largest score is what rounding took from
-/// `b`, at most 2^-13 here: its weight is still 1 in half precision.
-const LARGEST_BASE: f32 = 4096.0;
 
 /// How a block of four warps divides its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,9 +338,10 @@ pub fn fmha_fwd_mma<T: MmaElement>(
 
             // Online softmax of the lane's rows: the new maxima first.
             let mut largest = Vec::new();
+            let mut base = Vec::new();
             let mut rescale = Vec::new();
             let mut changed = Bool::from(false);
-            let mut fused = Bool::from(true);
+            let mut large = Bool::from(false);
             for h in range_constexpr(2 * row_tiles) {
                 let scores = (0..2 * n_tiles).map(|t| s[h / 2 * n_tiles + t / 2][2 * (h % 2) + t % 2]);
                 let mut tile_max = F32::from(f32::NEG_INFINITY);
@@ -357,29 +354,26 @@ pub fn fmha_fwd_mma<T: MmaElement>(
                 max[h] = before.max(tile_max);
                 // A row without a visible key so far: subtracting 0 keeps -inf - -inf out.
                 largest.push((max[h] == f32::NEG_INFINITY).select(F32::from(0.0), max[h]));
-                fused &= (largest[h] * scale_log2).abs() <= LARGEST_BASE;
+                base.push(largest[h] * scale_log2);
+                large |= base[h].abs() > LARGEST_SHIFT;
                 rescale.push(((before - largest[h]) * scale_log2).exp2_fast());
                 changed |= rescale[h] != 1.0;
             }
-            if ballot(!fused) == 0 {
+            if any(large) {
                 for t in range_constexpr(row_tiles * n_tiles) {
                     for e in range_constexpr(4) {
-                        let base = largest[2 * (t / n_tiles) + e / 2] * scale_log2;
-                        s[t][e] = s[t][e].fma(scale_log2, -base);
+                        s[t][e] -= largest[2 * (t / n_tiles) + e / 2];
                     }
                 }
-            } else {
-                for t in range_constexpr(row_tiles * n_tiles) {
-                    for e in range_constexpr(4) {
-                        s[t][e] = (s[t][e] - largest[2 * (t / n_tiles) + e / 2]) * scale_log2;
-                    }
+                for h in range_constexpr(2 * row_tiles) {
+                    base[h] = F32::from(0.0);
                 }
             }
             for h in range_constexpr(2 * row_tiles) {
                 let mut tile_sum = F32::from(0.0);
                 for t in range_constexpr(h / 2 * n_tiles, (h / 2 + 1) * n_tiles) {
                     for e in range_constexpr(2 * (h % 2), 2 * (h % 2) + 2) {
-                        s[t][e] = s[t][e].exp2_fast();
+                        s[t][e] = s[t][e].fma(scale_log2, -base[h]).exp2_fast();
                         tile_sum += s[t][e];
                     }
                 }
@@ -402,7 +396,7 @@ pub fn fmha_fwd_mma<T: MmaElement>(
 
             // Once a row has met its largest scores, its sums keep their scale: most tiles of a long sequence have
             // nothing to do here.
-            if const_expr(!tiling.lazy_rescale) || ballot(changed) != 0 {
+            if const_expr(!tiling.lazy_rescale) || any(changed) {
                 for t in range_constexpr(row_tiles * d_tiles) {
                     for e in range_constexpr(4) {
                         acc[t][e] *= rescale[2 * (t / d_tiles) + e / 2];

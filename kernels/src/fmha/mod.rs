@@ -32,6 +32,10 @@ use crate::views::rows_are_vectors;
 /// Natural logarithm of 2: base-2 logarithms to natural ones.
 const LN_2: f32 = std::f32::consts::LN_2;
 
+/// Largest reference `b` for which a weight is `2^(s c - b)` in one fused multiply-add. Of the largest score that is what
+/// rounding took from `b`, at most 2^-13 here: the weight is still 1 in half precision.
+const LARGEST_SHIFT: f32 = 4096.0;
+
 /// Largest head dimension.
 pub const MAX_HEAD_DIM: usize = 256;
 
