@@ -5,7 +5,7 @@
 //! tile of keys while `P V` of the tile before runs, and works on the exponentials while the tensor cores are
 //! the other warpgroup's: they take turns.
 //!
-//! Blocks are persistent: block `b` takes work `b`, `b + blocks`, and so on, and the producer fetches the next
+//! Blocks are persistent: they take work in turn, or draw it from a counter when causal, and the producer fetches the next
 //! work's tiles while consumers write out the last one's rows. Tiles of keys come from right to left, so that
 //! those with something to mask come first, in loops of their own.
 //!
