@@ -13,6 +13,7 @@ mod bench;
 mod cli;
 mod cli_attention;
 mod cli_compile;
+mod cli_files;
 mod cli_run;
 mod constructs;
 mod cuda;

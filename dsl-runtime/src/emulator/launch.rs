@@ -131,7 +131,8 @@ pub(crate) fn run_with(
     check_cluster(program, launch.grid)?;
     // A single block has no other to race with.
     let race_shift = (launch.checks.races && blocks > 1).then(|| program.cell_shift(false));
-    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift);
+    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift)
+        .map_err(|message| Box::new(Report::new(ReportKind::BadLaunch, program.name(), message)))?;
     let grid = Grid {
         program,
         launch,
