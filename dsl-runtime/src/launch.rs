@@ -206,6 +206,7 @@ pub struct Arguments {
 type Dims<T> = SmallVec<[T; 6]>;
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "a box would allocate memory in every launch")]
 enum Argument {
     /// A value's bits, zero-extended, and its size in bytes.
     Scalar {

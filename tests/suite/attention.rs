@@ -120,7 +120,9 @@ impl Case {
 
     fn check_inputs<T: Dtype>(&self, inputs: &Inputs) {
         let wanted = self.wanted(inputs, T::PRECISION);
-        for target in TARGETS {
+        // For other head dimensions Hopper runs the kernel of sm_80.
+        let hopper = matches!(self.head_dim, 64 | 96 | 128 | 192 | 256);
+        for target in TARGETS.into_iter().filter(|target| hopper || *target != Target::SM_90A) {
             let device = Device::emulator(target).unwrap();
             let got = self.forward::<T>(&device, inputs);
             wanted.compare(&got, &format!("fmha_fwd {} on {target} {self:?}", T::TYPE.name()));
