@@ -3,6 +3,7 @@
 //! ```text
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
+//! PinnedVec   memory of the host that is copied while the host goes on
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! bench       repeats the launches of a run, and takes their time
 //! artifact    kernels that were compiled before, from a file
@@ -44,6 +45,7 @@ pub mod launch;
 pub mod registry;
 #[cfg(feature = "mlir")]
 pub mod runner;
+mod pinned;
 mod storage;
 pub mod tensor;
 
@@ -57,4 +59,5 @@ pub use graph::Graph;
 pub use host::{HostTensor, Tensors};
 #[cfg(feature = "mlir")]
 pub use launch::{KernelExt, Launch, Prepared};
+pub use pinned::{PinnedVec, Transfer};
 pub use tensor::DevTensor;

@@ -25,7 +25,7 @@ pub(crate) use compile::compile;
 #[cfg(feature = "mlir")]
 pub use compile::{Assembler, CompileOptions, cache_key};
 pub use driver::{Driver, GpuInfo, driver};
-pub(crate) use gpu::{Gpu, Stream, elapsed, event_failed};
+pub(crate) use gpu::{Copying, Gpu, Pinned, Stream, elapsed, event_failed};
 pub(crate) use graph::Captured;
 pub(crate) use kernel::{CudaKernel, Manner, Value};
 pub(crate) use memory::Memory;
