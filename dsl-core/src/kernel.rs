@@ -8,7 +8,8 @@ mod alignment;
 use std::panic::AssertUnwindSafe;
 
 use melior::ir::attribute::{
-    DenseI32ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+    DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute,
+    TypeAttribute,
 };
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, OperationRef, WalkOrder, WalkResult};
 use melior::ir::r#type::FunctionType;
@@ -17,7 +18,8 @@ use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Identifier, Module,
 use crate::dialect;
 use crate::mlir::{self, IrModule, array_elements};
 use crate::rt::{EndlessRecursion, Kernel, KernelParams, ParamBuilder, ParamValues};
-use crate::trace::{self, Loc, Trace};
+use crate::trace::{self, IrType, Loc, Trace};
+use crate::types::MapUse;
 use crate::{
     Diagnostic, Error, KernelAttributes, KernelMeta, ParamDesc, ParamKind, ScalarType, SourceLocation, Target,
 };
@@ -126,16 +128,27 @@ impl ParamDesc {
         let Some(elem) = text("lw.elem") else { return Ok(None) };
         let elem = ScalarType::from_name(&elem).ok_or_else(|| format!("unknown element type `{elem}`"))?;
         let name = text("lw.name").ok_or("`lw.name` is missing")?;
+        let number = |name: &str| {
+            let attribute = dictionary.element_by_name(name)?;
+            Some(IntegerAttribute::try_from(attribute).ok()?.value())
+        };
+        let rank = || number("lw.rank").ok_or("`lw.rank` is missing");
         let kind = match text("lw.access") {
-            None => ParamKind::Scalar(elem),
-            Some(access) => {
-                let rank = dictionary
-                    .element_by_name("lw.rank")
-                    .and_then(|a| IntegerAttribute::try_from(a).ok())
-                    .ok_or("`lw.rank` is missing")?
-                    .value();
-                ParamKind::Tensor { elem, rank: rank as usize, mutable: access == "write" }
+            _ if text("lw.role").as_deref() == Some("tensor_map") => {
+                let shape = dictionary.element_by_name("lw.box").and_then(|a| DenseI64ArrayAttribute::try_from(a).ok());
+                let shape = shape.ok_or("`lw.box` is missing")?;
+                let mut box_shape = [0; 5];
+                for (index, extent) in box_shape.iter_mut().enumerate().take(shape.len()) {
+                    let value = shape.element(index).map_err(|e| e.to_string())?;
+                    *extent = u32::try_from(value).map_err(|_| format!("a box of {value} elements"))?;
+                }
+                let swizzle = number("lw.swizzle").and_then(|n| u32::try_from(n).ok());
+                let swizzle = swizzle.ok_or("`lw.swizzle` is missing")?;
+                let mutable = text("lw.access").as_deref() == Some("write");
+                ParamKind::TensorMap { elem, rank: rank()? as usize, box_shape, swizzle, mutable }
             }
+            None => ParamKind::Scalar(elem),
+            Some(access) => ParamKind::Tensor { elem, rank: rank()? as usize, mutable: access == "write" },
         };
         Ok(Some(Self { name, kind }))
     }
@@ -170,10 +183,16 @@ fn dims(operation: &OperationRef<'_, '_>, name: &str) -> Option<[u32; 3]> {
 /// lacks, or what MLIR's verifier finds.
 pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Error> {
     let loc = kernel.location();
-    let attributes = kernel.attributes();
+    let mut attributes = kernel.attributes();
+    // Clusters of one block are no clusters: kernels may compute the extents.
+    attributes.cluster = attributes.cluster.filter(|extents| *extents != [1, 1, 1]);
     let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
         trace::run(target, || {
-            trace::with(|t| t.block = attributes.block);
+            trace::with(|t| {
+                t.block = attributes.block;
+                t.cluster = attributes.cluster;
+                t.entry_registers = attributes.entry_registers();
+            });
             let mut builder = ParamBuilder::default();
             K::Params::declare(K::param_names(), &mut builder);
             let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty).collect();
@@ -253,6 +272,19 @@ fn check_resources(name: &str, attributes: &KernelAttributes, target: Target, tr
     }
 }
 
+/// The attributes of a tensor map, with the box that its uses have shown.
+fn map_attributes(declared: &str, found: Option<&MapUse>) -> String {
+    let (shape, swizzle, written) = match found {
+        Some(found) => (found.shape.as_slice(), found.swizzle, found.written),
+        None => (&[][..], 0, false),
+    };
+    let shape: Vec<_> = shape.iter().map(usize::to_string).collect();
+    let shape = if shape.is_empty() { "array<i64>".to_owned() } else { format!("array<i64: {}>", shape.join(", ")) };
+    let access = if written { "write" } else { "read" };
+    let rest = declared.trim_start_matches('{');
+    format!("{{lw.access = \"{access}\", lw.box = {shape}, lw.swizzle = {swizzle} : i64, {rest}")
+}
+
 /// Puts the traced body into `module { gpu.module { gpu.func } }`.
 fn build_module(
     name: &str,
@@ -267,7 +299,13 @@ fn build_module(
     let location = trace.location(loc);
     let body = trace.close_region().ok_or_else(|| mlir::internal("the body of a kernel was lost", vec![]))?;
     let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty.mlir(context)).collect();
-    let argument_attributes: Vec<_> = builder.arguments.iter().map(|a| a.attributes.as_str()).collect();
+    let argument_attributes = builder.arguments.iter().enumerate();
+    let argument_attributes: Vec<_> = argument_attributes
+        .map(|(index, argument)| match argument.ty {
+            IrType::TensorMap => map_attributes(&argument.attributes, trace.maps.iter().find(|m| m.argument == index)),
+            _ => argument.attributes.clone(),
+        })
+        .collect();
     let [x, y, z] = attributes.block;
     let mut texts = vec![
         ("sym_name", format!("\"{name}\"")),

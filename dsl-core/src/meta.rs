@@ -17,7 +17,20 @@ pub struct KernelAttributes {
     pub cluster: Option<[u32; 3]>,
 }
 
+/// Registers of an NVIDIA multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute
+/// Capability").
+const NVIDIA_REGISTERS: u32 = 64 * 1024;
+
 impl KernelAttributes {
+    /// Registers that a thread of an NVIDIA kernel starts with, where the attributes decide it: what `max_regs`
+    /// says, or an equal share of the registers that `min_blocks` blocks have, in units of 8.
+    pub fn entry_registers(&self) -> Option<u32> {
+        let threads = u32::try_from(self.threads()).ok()?;
+        let share =
+            |blocks: u32| NVIDIA_REGISTERS.checked_div(threads.checked_mul(blocks)?).map(|n| (n / 8 * 8).min(255));
+        self.max_regs.or_else(|| self.min_blocks.and_then(share))
+    }
+
     /// Threads of a block.
     pub fn threads(&self) -> u64 {
         self.block.iter().map(|&n| u64::from(n)).product()
@@ -38,13 +51,29 @@ pub enum ParamKind {
         /// Whether the kernel may write it.
         mutable: bool,
     },
+    /// A description of a tensor and of the boxes that are copied of it, in 128 bytes that the driver encodes.
+    ///
+    /// Box and swizzle follow from the shared memory that the kernel copies into.
+    TensorMap {
+        /// Element type.
+        elem: ScalarType,
+        /// Number of dimensions.
+        rank: usize,
+        /// Elements of a box, innermost dimension first; the first `rank` count. Zeros where the kernel
+        /// never uses the map.
+        box_shape: [u32; 5],
+        /// Bytes of a swizzled row in shared memory: 128, 64, 32, or 0 for none.
+        swizzle: u32,
+        /// Whether the kernel stores through it.
+        mutable: bool,
+    },
 }
 
 impl ParamKind {
     /// Arguments of the traced function that it becomes.
     pub fn arguments(&self) -> usize {
         match self {
-            ParamKind::Scalar(_) => 1,
+            ParamKind::Scalar(_) | ParamKind::TensorMap { .. } => 1,
             ParamKind::Tensor { rank, .. } => 1 + 2 * rank,
         }
     }

@@ -73,3 +73,7 @@ pub struct Tensor<T: Scalar, const R: usize>(PhantomData<T>);
 /// A view of global memory of `R` dimensions that the kernel reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMut<T: Scalar, const R: usize>(PhantomData<T>);
+
+/// A tensor of `R` dimensions in global memory that boxes are copied from and to.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorMap<T: Scalar, const R: usize>(PhantomData<T>);

@@ -206,6 +206,16 @@ impl Device {
         self.identity.target
     }
 
+    /// Multiprocessors (compute units) of the device: how many blocks a persistent kernel starts. The emulator has
+    /// 4, whatever the host, so that its blocks take several pieces of work too.
+    pub fn multiprocessors(&self) -> u32 {
+        match &self.identity.backend {
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => 4,
+            Backend::Cuda(gpu) => gpu.multiprocessors().max(1),
+        }
+    }
+
     /// Whether two handles are the same device.
     pub fn same(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.identity, &other.identity)

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
-use lacewing_core::{KernelMeta, Target};
+use lacewing_core::{KernelMeta, ParamKind, ScalarType, Target};
 use smallvec::SmallVec;
 
-use crate::cuda::{CudaKernel, Manner, Value};
+use crate::cuda::{CudaKernel, Descriptor, Manner, Value};
 use crate::device::{Backend, Device};
 use crate::element::{Element, ElementOf};
 #[cfg(feature = "mlir")]
@@ -19,6 +19,7 @@ use crate::emulator::ArgValue;
 use crate::error::Error;
 use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
+use crate::tensor_map::{Plan, TensorMap, View};
 
 #[cfg(feature = "mlir")]
 pub use typed::{KernelExt, Launch, Prepared};
@@ -94,8 +95,8 @@ impl Ready {
         Ok(Self { device: device.clone(), compiled, grid, manner: Manner { overlapping, ..manner } })
     }
 
-    /// Checks the arguments against the kernel and runs it.
-    pub(crate) fn launch(&self, arguments: Arguments) -> Result<Ran, Error> {
+    /// Checks the arguments against the kernel and runs it. They are some kilobytes, which are not moved.
+    pub(crate) fn launch(&self, arguments: &mut Arguments) -> Result<Ran, Error> {
         let Ready { device, compiled, grid, manner } = self;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
@@ -104,12 +105,13 @@ impl Ready {
         }
         #[cfg(feature = "mlir")]
         if let Some(recorder) = device.recorder() {
-            recorder.note(self, &arguments)?;
+            recorder.note(self, arguments)?;
         }
         match (&compiled.code, device.backend()) {
             #[cfg(feature = "mlir")]
-            (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
+            (Code::Emulated(program), _) => device.emulate(program, *grid, std::mem::take(arguments).for_emulator()),
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
+                arguments.encode().map_err(refuse)?;
                 device.submit(gpu, kernel, *grid, *manner, arguments.for_gpu())?;
                 Ok(Ran::default())
             }
@@ -204,6 +206,7 @@ pub struct Arguments {
 type Dims<T> = SmallVec<[T; 6]>;
 
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "boxed, it would cost each launch an allocation")]
 enum Argument {
     /// A value's bits, zero-extended, and its size in bytes.
     Scalar {
@@ -212,6 +215,19 @@ enum Argument {
         bytes: u8,
     },
     Tensor(TensorArgument),
+    Map(MapArgument),
+}
+
+/// A tensor for a tensor map, with what its maker thinks the kernel copies.
+#[derive(Clone)]
+struct MapArgument {
+    tensor: TensorArgument,
+    scalar: ScalarType,
+    /// Box, innermost dimension first, and bytes of the swizzle.
+    given: Option<(SmallVec<[u32; 5]>, u32)>,
+    /// What the driver encodes; `None` until the launch is checked, and for maps that the kernel never uses.
+    plan: Option<Plan>,
+    descriptor: Descriptor,
 }
 
 #[derive(Clone)]
@@ -231,15 +247,18 @@ impl Arguments {
     }
 
     fn tensor<T: Element, const R: usize>(&mut self, tensor: &DevTensor<T, R>, mutable: bool) {
-        self.list.push(Argument::Tensor(TensorArgument {
-            device: tensor.device.clone(),
-            storage: tensor.storage.clone(),
-            offset: tensor.offset,
-            extents: Dims::from_slice(&tensor.extents),
-            strides: Dims::from_slice(&tensor.strides),
-            element_bytes: T::TYPE.bytes(),
-            mutable,
-        }));
+        self.list.push(Argument::Tensor(TensorArgument::new(tensor, mutable)));
+    }
+
+    fn map<T: Element, const R: usize>(
+        &mut self,
+        tensor: &DevTensor<T, R>,
+        given: Option<(SmallVec<[u32; 5]>, u32)>,
+        mutable: bool,
+    ) {
+        let tensor = TensorArgument::new(tensor, mutable);
+        let (scalar, plan, descriptor) = (T::TYPE, None, Descriptor::default());
+        self.list.push(Argument::Map(MapArgument { tensor, scalar, given, plan, descriptor }));
     }
 
     /// The memory of every tensor.
@@ -257,7 +276,7 @@ impl Arguments {
     #[cfg(feature = "mlir")]
     fn tensors(&self) -> impl Iterator<Item = &TensorArgument> {
         self.list.iter().filter_map(|argument| match argument {
-            Argument::Tensor(tensor) => Some(tensor),
+            Argument::Tensor(tensor) | Argument::Map(MapArgument { tensor, .. }) => Some(tensor),
             Argument::Scalar { .. } => None,
         })
     }
@@ -267,14 +286,19 @@ impl Arguments {
     pub(crate) fn with_storages(&self, instead: impl Fn(&Storage) -> Storage) -> Self {
         let mut other = self.clone();
         for argument in &mut other.list {
-            if let Argument::Tensor(tensor) = argument {
+            if let Argument::Tensor(tensor) | Argument::Map(MapArgument { tensor, .. }) = argument {
                 tensor.storage = instead(&tensor.storage);
             }
         }
         other
     }
 
-    fn check(&self, meta: &KernelMeta, device: &Device) -> Result<(), String> {
+    fn check(&mut self, meta: &KernelMeta, device: &Device) -> Result<(), String> {
+        for (argument, parameter) in self.list.iter_mut().zip(&meta.params) {
+            if let Argument::Map(map) = argument {
+                map.fit(&parameter.kind).map_err(|reason| format!("tensor map `{}`: {reason}", parameter.name))?;
+            }
+        }
         // The emulator names the access itself.
         if let Some(gpu) = device.gpu() {
             self.check_alignment(meta).map_err(|reason| format!("{reason} ({gpu} faults on such an access)"))?;
@@ -285,6 +309,7 @@ impl Arguments {
             .zip(&meta.params)
             .filter_map(|(argument, parameter)| match argument {
                 Argument::Tensor(tensor) => Some((parameter.name.as_str(), tensor)),
+                Argument::Map(map) => Some((parameter.name.as_str(), &map.tensor)),
                 Argument::Scalar { .. } => None,
             })
             .collect();
@@ -350,24 +375,101 @@ impl Arguments {
                     flat.extend(tensor.extents.iter().map(|extent| ArgValue::from(*extent as i32)));
                     flat.extend(tensor.canonical_strides().map(ArgValue::from));
                 }
+                Argument::Map(map) => flat.extend(map.for_emulator().map(|map| ArgValue::Map(Box::new(map)))),
             }
         }
         flat
     }
 
+    /// Encodes the tensor maps for a GPU.
+    fn encode(&mut self) -> Result<(), String> {
+        for argument in &mut self.list {
+            if let Argument::Map(MapArgument { tensor, plan: Some(plan), descriptor, .. }) = argument
+                && let Some(memory) = tensor.storage.cuda()
+            {
+                *descriptor = crate::cuda::encode(memory, plan)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The same for a GPU. Nothing is stored: a launch allocates no memory.
     fn for_gpu(&self) -> impl Iterator<Item = Value<'_>> + Clone {
         self.list.iter().flat_map(|argument| {
-            let (bits, tensor) = match argument {
+            let (single, tensor) = match argument {
                 Argument::Scalar { bits, .. } => (Some(Value::Bits(*bits)), None),
                 Argument::Tensor(tensor) => (None, Some(tensor)),
+                Argument::Map(map) => {
+                    let (descriptor, writable) = (&map.descriptor, map.tensor.mutable);
+                    (map.tensor.storage.cuda().map(|memory| Value::Map { memory, descriptor, writable }), None)
+                }
             };
-            bits.into_iter().chain(tensor.into_iter().flat_map(TensorArgument::for_gpu))
+            single.into_iter().chain(tensor.into_iter().flat_map(TensorArgument::for_gpu))
+        })
+    }
+}
+
+impl MapArgument {
+    /// Checks the tensor, and the box that was given, against what the kernel copies.
+    fn fit(&mut self, kind: &ParamKind) -> Result<(), String> {
+        let ParamKind::TensorMap { box_shape, swizzle, mutable, .. } = kind else {
+            return Err("the kernel takes none (a fault in Lacewing)".to_owned());
+        };
+        let wanted = box_shape.get(..self.tensor.extents.len()).unwrap_or_default();
+        if *mutable && !self.tensor.mutable {
+            return Err("the kernel stores through it: give `&mut tensor`, or `TensorMap::tiled_mut`".to_owned());
+        }
+        self.tensor.mutable = *mutable;
+        // A kernel that never uses the map has no box.
+        if wanted.first().is_none_or(|&elements| elements == 0) {
+            return Ok(());
+        }
+        if let Some((given, given_swizzle)) = &self.given {
+            if given.as_slice() != wanted {
+                return Err(format!("it was made for boxes of {given:?}, and the kernel copies boxes of {wanted:?}"));
+            }
+            if given_swizzle != swizzle {
+                return Err(format!(
+                    "it was made for a swizzle of {given_swizzle} bytes, and the kernel's tiles have {swizzle}"
+                ));
+            }
+        }
+        let TensorArgument { offset, extents, strides, .. } = &self.tensor;
+        let view = View { scalar: self.scalar, offset: *offset, extents, strides };
+        self.plan = Some(Plan::new(&view, wanted, *swizzle)?);
+        Ok(())
+    }
+
+    #[cfg(feature = "mlir")]
+    fn for_emulator(&self) -> Option<crate::emulator::TensorMap> {
+        // That the tensor lies on the device of the launch has been checked.
+        let Storage::Emulated(buffer) = &self.tensor.storage else { return None };
+        let plan = self.plan.as_ref();
+        Some(crate::emulator::TensorMap {
+            buffer: buffer.clone(),
+            byte_offset: plan.map_or(0, |plan| plan.byte_offset),
+            element_bytes: self.scalar.bytes() as u32,
+            extents: plan.map(|plan| plan.extents.to_vec()).unwrap_or_default(),
+            strides: plan.map(|plan| plan.strides.to_vec()).unwrap_or_default(),
+            box_shape: plan.map(|plan| plan.box_shape.to_vec()).unwrap_or_default(),
+            swizzle: plan.map_or(0, |plan| plan.swizzle),
         })
     }
 }
 
 impl TensorArgument {
+    fn new<T: Element, const R: usize>(tensor: &DevTensor<T, R>, mutable: bool) -> Self {
+        TensorArgument {
+            device: tensor.device.clone(),
+            storage: tensor.storage.clone(),
+            offset: tensor.offset,
+            extents: Dims::from_slice(&tensor.extents),
+            strides: Dims::from_slice(&tensor.strides),
+            element_bytes: T::TYPE.bytes(),
+            mutable,
+        }
+    }
+
     /// Address, extents and strides.
     fn for_gpu(&self) -> impl Iterator<Item = Value<'_>> + Clone {
         let pointer = match &self.storage {
@@ -444,12 +546,14 @@ impl TensorArgument {
 }
 
 /// A host value that can be given for the kernel parameter `P`: a host number for a scalar (`f32`
-/// for `F32`), `&DevTensor` for `Tensor`, `&mut DevTensor` for `TensorMut`.
+/// for `F32`), `&DevTensor` for `Tensor`, `&mut DevTensor` for `TensorMut`, either or a [`&TensorMap`](TensorMap) for
+/// `TensorMap`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the kernel parameter `{P}`",
     label = "this launch gives `{Self}` where the kernel takes `{P}`",
     note = "a scalar takes its host type (`F32` takes `f32`), `Tensor<T, RANK>` takes `&DevTensor` of that element \
-            type and rank, and `TensorMut` takes `&mut DevTensor`; nothing is converted"
+            type and rank, `TensorMut` takes `&mut DevTensor`, and `TensorMap` takes either or a `&TensorMap`; nothing \
+            is converted"
 )]
 pub trait Arg<P> {
     /// Adds the value to a launch.
@@ -480,6 +584,25 @@ impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<Tensor<T, RANK>> for &De
 impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<TensorMut<T, RANK>> for &mut DevTensor<H, RANK> {
     fn pass(self, arguments: &mut Arguments) {
         arguments.tensor(self, true);
+    }
+}
+
+impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<types::TensorMap<T, RANK>> for &DevTensor<H, RANK> {
+    fn pass(self, arguments: &mut Arguments) {
+        arguments.map(self, None, false);
+    }
+}
+
+impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<types::TensorMap<T, RANK>> for &mut DevTensor<H, RANK> {
+    fn pass(self, arguments: &mut Arguments) {
+        arguments.map(self, None, true);
+    }
+}
+
+impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<types::TensorMap<T, RANK>> for &TensorMap<H, RANK> {
+    fn pass(self, arguments: &mut Arguments) {
+        let given = (SmallVec::from_slice(&self.box_shape), self.swizzle.bytes());
+        arguments.map(&self.tensor, Some(given), self.mutable);
     }
 }
 

@@ -4,6 +4,7 @@
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
 //! PinnedVec   memory of the host that is copied while the host goes on
+//! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! bench       repeats the launches of a run, and takes their time
 //! artifact    kernels that were compiled before, from a file
@@ -48,6 +49,7 @@ pub mod runner;
 mod pinned;
 mod storage;
 pub mod tensor;
+pub mod tensor_map;
 
 pub use device::Device;
 pub use element::{Element, ElementOf};
@@ -61,3 +63,4 @@ pub use host::{HostTensor, Tensors};
 pub use launch::{KernelExt, Launch, Prepared};
 pub use pinned::{PinnedVec, Transfer};
 pub use tensor::DevTensor;
+pub use tensor_map::{TensorMap, TileSwizzle};

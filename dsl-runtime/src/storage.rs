@@ -27,6 +27,15 @@ impl Storage {
         }
     }
 
+    /// The memory of a GPU, if it is that.
+    pub(crate) fn cuda(&self) -> Option<&Arc<Memory>> {
+        match self {
+            #[cfg(feature = "mlir")]
+            Storage::Emulated(_) => None,
+            Storage::Cuda(memory) => Some(memory),
+        }
+    }
+
     /// Whether two handles share their bytes.
     pub(crate) fn same(&self, other: &Storage) -> bool {
         match (self, other) {

@@ -54,6 +54,11 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
         }
     }
 
+    /// The same view again.
+    pub(crate) fn part(&self) -> Self {
+        self.with_layout(self.offset, self.extents, self.strides)
+    }
+
     /// The device that holds it.
     pub fn device(&self) -> &Device {
         &self.device

@@ -19,6 +19,7 @@ mod arith;
 mod build;
 mod elementary;
 mod fp8;
+mod hopper;
 mod kernel;
 mod math;
 mod memory;

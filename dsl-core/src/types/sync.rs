@@ -4,8 +4,9 @@ use std::panic::Location;
 
 use super::Scope;
 use super::ids;
+use super::place::{Coord, Coordinate};
 use crate::Diagnostic;
-use crate::trace::{self, Attr, Loc};
+use crate::trace::{self, Attr, Loc, RawValue};
 
 /// All threads of the block meet; shared and global memory written before is visible to them after.
 ///
@@ -57,6 +58,7 @@ fn grid_dependency(kind: &str, loc: Loc) {
 #[derive(Clone, Copy, Debug)]
 pub struct NamedBarrier {
     id: usize,
+    index: Option<RawValue>,
     threads: usize,
     valid: bool,
 }
@@ -82,7 +84,33 @@ pub fn named_barrier(id: usize, threads: usize) -> NamedBarrier {
     if let Some(fault) = fault {
         trace::error(loc, fault);
     }
-    NamedBarrier { id, threads, valid }
+    NamedBarrier { id, index: None, threads, valid }
+}
+
+/// Several named barriers in a row, to be chosen from at run time: `first` to `first + count - 1`, each for
+/// `threads` threads as [`named_barrier`].
+#[track_caller]
+pub fn named_barriers(first: usize, count: usize, threads: usize) -> NamedBarriers {
+    let barrier = named_barrier(first, threads);
+    let last = if count > 1 { named_barrier((first + count).saturating_sub(1), threads) } else { barrier };
+    NamedBarriers { first: NamedBarrier { valid: barrier.valid && last.valid && count > 0, ..barrier } }
+}
+
+/// What [`named_barriers`] gives.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedBarriers {
+    first: NamedBarrier,
+}
+
+impl NamedBarriers {
+    /// Barrier number `index` of them, an `I32` that the warp's lanes agree on, or a host number.
+    #[track_caller]
+    pub fn at(self, index: impl Coordinate) -> NamedBarrier {
+        match index.coordinate(Location::caller()) {
+            Coord::Known(index) => NamedBarrier { id: self.first.id + index as usize, ..self.first },
+            index => NamedBarrier { index: Some(index.narrow(Location::caller())), ..self.first },
+        }
+    }
 }
 
 impl NamedBarrier {
@@ -105,7 +133,7 @@ impl NamedBarrier {
                 ("threads", Attr::Int(self.threads as i64)),
                 ("kind", Attr::Str(kind.to_owned())),
             ];
-            trace::emit0("lw.named_barrier", &[], &attributes, loc);
+            trace::emit0("lw.named_barrier", self.index.as_slice(), &attributes, loc);
         }
     }
 }

@@ -32,6 +32,10 @@ const WAITS_FOR_PREVIOUS: u64 = 1;
 const SCALAR: u8 = 0;
 const TENSOR: u8 = 1;
 const TENSOR_MUT: u8 = 2;
+const TENSOR_MAP: u8 = 3;
+const TENSOR_MAP_MUT: u8 = 4;
+/// Where the record of a tensor map has the five extents of its box, and the swizzle behind them.
+const BOX: usize = 16;
 
 /// One kernel for one target, as it is written.
 #[derive(Clone, Debug)]
@@ -128,11 +132,21 @@ fn record(writer: &mut Writer, variant: &NewVariant) -> Vec<u8> {
         let (kind, element, rank) = match parameter.kind {
             ParamKind::Scalar(element) => (SCALAR, element, 0),
             ParamKind::Tensor { elem, rank, mutable } => (if mutable { TENSOR_MUT } else { TENSOR }, elem, rank),
+            ParamKind::TensorMap { elem, rank, mutable, .. } => {
+                (if mutable { TENSOR_MAP_MUT } else { TENSOR_MAP }, elem, rank)
+            }
         };
+        let start = table.len();
         table.extend((name.0 as u32).to_le_bytes());
         table.extend((name.1 as u32).to_le_bytes());
         table.extend([kind, element_code(element), rank as u8, 0]);
         table.extend(align.to_le_bytes());
+        if let ParamKind::TensorMap { box_shape, swizzle, .. } = parameter.kind {
+            table.resize(start + BOX, 0);
+            for word in box_shape.into_iter().chain([swizzle]) {
+                table.extend(word.to_le_bytes());
+            }
+        }
         table.resize(table.len().next_multiple_of(PARAMETER_BYTES), 0);
     }
     let parameters = writer.append(&table, TABLE_ALIGN);
@@ -262,6 +276,15 @@ fn read_record(reader: Reader<'_>, at: usize) -> Option<Result<Variant, Unknown>
         let kind = match kind {
             SCALAR => ParamKind::Scalar(elem),
             TENSOR | TENSOR_MUT => ParamKind::Tensor { elem, rank: rank.into(), mutable: kind == TENSOR_MUT },
+            TENSOR_MAP | TENSOR_MAP_MUT => {
+                let (mut box_shape, mut at) = ([0; 5], record.checked_add(BOX)?);
+                for extent in &mut box_shape {
+                    *extent = reader.u32(at)?;
+                    at = at.checked_add(4)?;
+                }
+                let (swizzle, mutable) = (reader.u32(at)?, kind == TENSOR_MAP_MUT);
+                ParamKind::TensorMap { elem, rank: rank.into(), box_shape, swizzle, mutable }
+            }
             _ => return Some(Err(Unknown)),
         };
         params.push(ParamDesc { name: name.to_owned(), kind });

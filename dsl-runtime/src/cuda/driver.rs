@@ -10,9 +10,10 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys;
 use cudarc::driver::{CudaContext, CudaEvent, CudaGraph, CudaStream, DriverError, result};
-use lacewing_core::Target;
+use lacewing_core::{ScalarType, Target};
 
 use crate::error::Error;
+use crate::tensor_map::Plan;
 
 /// The driver that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +233,7 @@ impl Allocation {
     }
 
     /// Copies all of another allocation in, as far as there is room, in the order of the stream.
+    #[cfg(feature = "mlir")]
     pub(super) fn copy_from(&self, stream: &CudaStream, other: &Allocation) -> Result<(), DriverError> {
         let bytes = self.inside(0, other.bytes);
         if bytes == 0 {
@@ -539,14 +541,20 @@ impl Function {
             // Little-endian: a shorter parameter reads the first bytes of its slot.
             *slot = match value {
                 Value::Pointer(memory, offset) => memory.address(offset),
+                Value::Map(_) => 0,
                 Value::Bits(bits) => bits,
             };
-            *pointer = std::ptr::from_mut(slot).cast();
+            *pointer = match value {
+                // The driver only reads it.
+                Value::Map(descriptor) => std::ptr::from_ref(descriptor).cast_mut().cast(),
+                _ => std::ptr::from_mut(slot).cast(),
+            };
         }
         let mut attributes = Attributes::of(shape);
         let config = attributes.config(shape, stream.cu_stream());
         // SAFETY: function and stream are alive; the caller gives one value for each parameter, each in eight bytes,
-        // which no parameter exceeds; the driver copies them and the attributes before it returns.
+        // which no parameter but a tensor map exceeds, and that has its 128; the driver copies them and the attributes
+        // before it returns.
         unsafe { sys::cuLaunchKernelEx(&config, self.handle, pointers.as_mut_ptr(), std::ptr::null_mut()) }.result()
     }
 }
@@ -638,8 +646,93 @@ impl Attributes {
 pub(super) enum Value<'a> {
     /// The address of a byte of an allocation.
     Pointer(&'a Allocation, usize),
+    /// A tensor map, passed by value.
+    Map(&'a Descriptor),
     /// A number's bits, zero-extended.
     Bits(u64),
+}
+
+/// A tensor map as the driver encodes it: 128 bytes at a multiple of 64.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Descriptor([u64; 16]);
+
+const _: () = assert!(size_of::<Descriptor>() == size_of::<sys::CUtensorMap>());
+
+/// The first version of CUDA whose drivers encode maps of small tensors right: until 13.1 they set a bit that CUTLASS
+/// clears (`make_tma_copy_desc` in `cute/atom/copy_traits_sm90_tma.hpp`).
+const ENCODES_SMALL_TENSORS: i32 = 13_020;
+/// Tensors below this many bytes are small, and the bit of the second word.
+const SMALL_TENSOR: (u64, u64) = (128 * 1024, 1 << 21);
+
+/// Encodes the map of a tensor in an allocation.
+pub(super) fn encode(allocation: &Allocation, plan: &Plan) -> Result<Descriptor, DriverError> {
+    let mut map = sys::CUtensorMap { opaque: [0; 16] };
+    let address = allocation.address(usize::try_from(plan.byte_offset).unwrap_or(usize::MAX));
+    let rank = plan.extents.len();
+    let outer_strides = plan.strides.get(1..).unwrap_or_default();
+    let element_strides = [1_u32; 5];
+    let inside = plan.byte_offset.saturating_add(plan.span()) <= allocation.len() as u64;
+    if rank != plan.strides.len() || rank != plan.box_shape.len() || rank > element_strides.len() || !inside {
+        return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
+    }
+    allocation.home().context().bind_to_thread()?;
+    // SAFETY: all pointers are to locals or to lists that live until the call returns: extents, box and element
+    // strides have `rank` entries, the strides of the outer dimensions one less. The address is that of a tensor
+    // inside the allocation, which the driver stores and does not follow.
+    let encoded = unsafe {
+        sys::cuTensorMapEncodeTiled(
+            &mut map,
+            data_type(plan.scalar),
+            rank as u32,
+            std::ptr::without_provenance_mut(usize::try_from(address).unwrap_or_default()),
+            plan.extents.as_ptr(),
+            outer_strides.as_ptr(),
+            plan.box_shape.as_ptr(),
+            element_strides.as_ptr(),
+            sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+            swizzle(plan.swizzle),
+            sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    };
+    encoded.result()?;
+    let mut words = map.opaque;
+    let old = driver().is_ok_and(|driver| driver.version() < ENCODES_SMALL_TENSORS);
+    let (small, bit) = SMALL_TENSOR;
+    if old && plan.span() < small {
+        let [_, second, ..] = &mut words;
+        *second &= !bit;
+    }
+    Ok(Descriptor(words))
+}
+
+fn data_type(scalar: ScalarType) -> sys::CUtensorMapDataType {
+    use sys::CUtensorMapDataType as Type;
+    match scalar {
+        ScalarType::Bool | ScalarType::I8 | ScalarType::U8 | ScalarType::F8E4M3 | ScalarType::F8E5M2 => {
+            Type::CU_TENSOR_MAP_DATA_TYPE_UINT8
+        }
+        ScalarType::I16 | ScalarType::U16 => Type::CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        ScalarType::I32 => Type::CU_TENSOR_MAP_DATA_TYPE_INT32,
+        ScalarType::U32 => Type::CU_TENSOR_MAP_DATA_TYPE_UINT32,
+        ScalarType::I64 => Type::CU_TENSOR_MAP_DATA_TYPE_INT64,
+        ScalarType::U64 => Type::CU_TENSOR_MAP_DATA_TYPE_UINT64,
+        ScalarType::F16 => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        ScalarType::Bf16 => Type::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        ScalarType::F32 => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        ScalarType::F64 => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+    }
+}
+
+fn swizzle(bytes: u32) -> sys::CUtensorMapSwizzle {
+    use sys::CUtensorMapSwizzle as Swizzle;
+    match bytes {
+        128 => Swizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+        64 => Swizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+        32 => Swizzle::CU_TENSOR_MAP_SWIZZLE_32B,
+        _ => Swizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
+    }
 }
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ impl Gpu {
         self.shared_limit
     }
 
-    pub(super) fn multiprocessors(&self) -> u32 {
+    pub(crate) fn multiprocessors(&self) -> u32 {
         self.multiprocessors
     }
 
@@ -263,6 +263,7 @@ impl Gpu {
     }
 
     /// Copies memory to other memory of the same size. Part of a graph while one is captured.
+    #[cfg(feature = "mlir")]
     pub(crate) fn copy(&self, stream: &Stream, from: &Arc<Memory>, to: &Arc<Memory>) -> Result<(), Error> {
         let work = || to.allocation().copy_from(stream.raw(), from.allocation());
         let outcome = match stream.capture() {
@@ -277,17 +278,20 @@ impl Gpu {
     }
 
     /// Bytes of the cache that all multiprocessors share.
+    #[cfg(feature = "mlir")]
     pub(crate) fn cache_bytes(&self) -> usize {
         let bytes = self.context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
         usize::try_from(bytes.unwrap_or_default()).unwrap_or_default()
     }
 
     /// Bytes of memory that nothing uses.
+    #[cfg(feature = "mlir")]
     pub(crate) fn free_bytes(&self) -> Result<usize, Error> {
         Ok(self.context.mem_get_info().map_err(|error| self.fault("a look at the memory", error))?.0)
     }
 
     /// What the chip is, for reports.
+    #[cfg(feature = "mlir")]
     pub(crate) fn facts(&self) -> Result<Vec<(&'static str, String)>, Error> {
         use sys::CUdevice_attribute_enum as Attribute;
         let failed = |error| self.fault("a look at the device", error);

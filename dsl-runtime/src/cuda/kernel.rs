@@ -5,10 +5,11 @@ use std::sync::{Arc, PoisonError};
 use cudarc::driver::{DriverError, sys};
 use lacewing_core::{KernelAttributes, KernelMeta};
 
-use super::driver::{Function, LoadError, Shape, Value as Slot, words};
+use super::driver::{self, Descriptor, Function, LoadError, Shape, Value as Slot, words};
 use super::gpu::{Gpu, Stream};
 use super::memory::Memory;
 use crate::error::Error;
+use crate::tensor_map::Plan;
 
 /// A kernel that is loaded on a GPU.
 #[derive(Debug)]
@@ -44,8 +45,33 @@ pub(crate) enum Value<'a> {
         /// Whether the kernel may write through it.
         writable: bool,
     },
+    /// A tensor map, and the memory that it describes.
+    Map {
+        /// The memory.
+        memory: &'a Arc<Memory>,
+        /// The map as the driver encoded it.
+        descriptor: &'a Descriptor,
+        /// Whether the kernel may write through it.
+        writable: bool,
+    },
     /// A number's bits, zero-extended.
     Bits(u64),
+}
+
+/// Encodes a tensor map of memory.
+pub(crate) fn encode(memory: &Memory, plan: &Plan) -> Result<Descriptor, String> {
+    driver::encode(memory.allocation(), plan).map_err(|error| {
+        format!(
+            "the driver refuses a tensor map ({}): {} elements, extents {:?}, strides in bytes {:?}, box {:?}, swizzle \
+             {} (innermost dimension first)",
+            words(error),
+            plan.scalar,
+            plan.extents,
+            plan.strides,
+            plan.box_shape,
+            plan.swizzle
+        )
+    })
 }
 
 impl CudaKernel {
@@ -110,10 +136,11 @@ impl CudaKernel {
         let shape = self.shape(grid, manner);
         let slots = values.clone().map(|value| match value {
             Value::Pointer { memory, byte_offset, .. } => Slot::Pointer(memory.allocation(), byte_offset),
+            Value::Map { descriptor, .. } => Slot::Map(descriptor),
             Value::Bits(bits) => Slot::Bits(bits),
         });
         let uses = values.filter_map(|value| match value {
-            Value::Pointer { memory, writable, .. } => Some((memory, writable)),
+            Value::Pointer { memory, writable, .. } | Value::Map { memory, writable, .. } => Some((memory, writable)),
             Value::Bits(_) => None,
         });
         let launch = || self.function.launch(stream.raw(), &shape, slots);
