@@ -229,7 +229,7 @@ def main():
 def write(path, table, first):
     with open(path, "w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {line}\n" for line in describe(first))
-        writer = csv.DictWriter(file, fieldnames=list(table[0]))
+        writer = csv.DictWriter(file, fieldnames=list(table[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)
 
