@@ -95,8 +95,8 @@ impl Ready {
         Ok(Self { device: device.clone(), compiled, grid, manner: Manner { overlapping, ..manner } })
     }
 
-    /// Checks the arguments against the kernel and runs it.
-    pub(crate) fn launch(&self, mut arguments: Arguments) -> Result<Ran, Error> {
+    /// Checks the arguments against the kernel and runs it. They are some kilobytes, which are not moved.
+    pub(crate) fn launch(&self, arguments: &mut Arguments) -> Result<Ran, Error> {
         let Ready { device, compiled, grid, manner } = self;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
@@ -105,11 +105,11 @@ impl Ready {
         }
         #[cfg(feature = "mlir")]
         if let Some(recorder) = device.recorder() {
-            recorder.note(self, &arguments)?;
+            recorder.note(self, arguments)?;
         }
         match (&compiled.code, device.backend()) {
             #[cfg(feature = "mlir")]
-            (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
+            (Code::Emulated(program), _) => device.emulate(program, *grid, std::mem::take(arguments).for_emulator()),
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
                 arguments.encode().map_err(refuse)?;
                 device.submit(gpu, kernel, *grid, *manner, arguments.for_gpu())?;

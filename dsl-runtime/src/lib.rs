@@ -3,6 +3,7 @@
 //! ```text
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
+//! PinnedVec   memory of the host that is copied while the host goes on
 //! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! bench       repeats the launches of a run, and takes their time
@@ -45,6 +46,7 @@ pub mod launch;
 pub mod registry;
 #[cfg(feature = "mlir")]
 pub mod runner;
+mod pinned;
 mod storage;
 pub mod tensor;
 pub mod tensor_map;
@@ -59,5 +61,6 @@ pub use graph::Graph;
 pub use host::{HostTensor, Tensors};
 #[cfg(feature = "mlir")]
 pub use launch::{KernelExt, Launch, Prepared};
+pub use pinned::{PinnedVec, Transfer};
 pub use tensor::DevTensor;
 pub use tensor_map::{TensorMap, TileSwizzle};
