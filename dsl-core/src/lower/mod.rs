@@ -19,13 +19,16 @@ mod arith;
 mod build;
 mod elementary;
 mod fp8;
+mod hopper;
 mod kernel;
 mod math;
 mod memory;
+mod mix;
 mod numeric;
 mod nvidia;
 mod pipeline;
 mod printf;
+mod report;
 mod rewrite;
 mod tools;
 
@@ -37,8 +40,10 @@ use std::path::PathBuf;
 use crate::mlir::IrModule;
 use crate::{Diagnostic, Error, KernelMeta, Traced, dialect};
 
+pub use mix::{Class, Mix};
 pub use pipeline::{describe, toolchain};
-pub use tools::{PtxasLog, find_device_library, find_lld, find_ptxas, ptxas_version};
+pub use report::{Report, Resources, Warning, find_nvdisasm};
+pub use tools::{PtxasLog, assemble, find_device_library, find_lld, find_ptxas, ptxas_version};
 
 /// What to make of a traced kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,11 +108,13 @@ pub struct EmitOptions {
     /// The folder of ROCm's device library (`ockl.bc`) to use instead of the one that [`find_device_library`] finds.
     /// Kernels that print need it on AMD, and no others.
     pub device_library: Option<PathBuf>,
+    /// Refuse machine code that `ptxas` warns of or that spills registers.
+    pub deny_warnings: bool,
 }
 
 impl Default for EmitOptions {
     fn default() -> Self {
-        Self { opt_level: 3, ptxas: None, lld: None, device_library: None }
+        Self { opt_level: 3, ptxas: None, lld: None, device_library: None, deny_warnings: false }
     }
 }
 
@@ -202,7 +209,7 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
         Emit::Ptx | Emit::Amdgcn => assembly(module).map(Artifact::Text),
         Emit::Cubin => {
             let ptx = assembly(module)?;
-            let (bytes, log) = tools::assemble(&ptx, target, options.opt_level, options.ptxas.as_deref())?;
+            let (bytes, log) = tools::assemble(&ptx, target, options)?;
             Ok(Artifact::Binary { bytes, log: Some(log) })
         }
         Emit::Hsaco => {
