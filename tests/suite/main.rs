@@ -25,4 +25,5 @@ mod manner;
 mod report;
 mod sanitizer;
 mod snapshots;
+mod tensor_maps;
 mod ui;

@@ -105,16 +105,16 @@ pub struct EmitOptions {
     pub ptxas: Option<PathBuf>,
     /// `ld.lld` to use instead of the one that [`find_lld`] finds.
     pub lld: Option<PathBuf>,
+    /// Refuse machine code that `ptxas` warns of or that spills registers.
+    pub deny_warnings: bool,
     /// The folder of ROCm's device library (`ockl.bc`) to use instead of the one that [`find_device_library`] finds.
     /// Kernels that print need it on AMD, and no others.
     pub device_library: Option<PathBuf>,
-    /// Refuse machine code that `ptxas` warns of or that spills registers.
-    pub deny_warnings: bool,
 }
 
 impl Default for EmitOptions {
     fn default() -> Self {
-        Self { opt_level: 3, ptxas: None, lld: None, device_library: None, deny_warnings: false }
+        Self { opt_level: 3, ptxas: None, lld: None, deny_warnings: false, device_library: None }
     }
 }
 

@@ -68,9 +68,7 @@ impl Scene<'_> {
                 let shape = *self.program.access(*access);
                 self.access(pc, error, *shared, *action, &shape)
             }
-            FaultKind::DivisionByZero => {
-                self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc)
-            }
+            FaultKind::DivisionByZero => self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc),
             FaultKind::Assert { text } => {
                 self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), pc)
             }

@@ -328,8 +328,7 @@ impl Grid<'_> {
     fn work(&self) {
         let (program, checks) = (self.program, &self.launch.checks);
         let (bytes, blocks) = (program.shared_bytes as usize, program.cluster_blocks());
-        let mut shared: Vec<SharedMemory> =
-            (0..blocks).map(|_| SharedMemory::new(bytes, checks.initialized)).collect();
+        let mut shared: Vec<SharedMemory> = (0..blocks).map(|_| SharedMemory::new(bytes, checks.initialized)).collect();
         let mut warps: Vec<Warp> =
             (0..blocks).flat_map(|_| 0..program.warps()).map(|index| Warp::new(program, index)).collect();
         for warp in &mut warps {
@@ -432,9 +431,8 @@ impl Grid<'_> {
             races.start_block();
         }
         let shared = &*shared;
-        let state = program
-            .has_async
-            .then(|| RefCell::new(AsyncState::new(program, self.global, shared, self.maps, races)));
+        let state =
+            program.has_async.then(|| RefCell::new(AsyncState::new(program, self.global, shared, self.maps, races)));
         let memories: Vec<BlockMemory<'_>> = shared
             .iter()
             .zip(&blocks)

@@ -39,10 +39,17 @@ pub(crate) struct Parameter {
 /// What an argument must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParameterKind {
-    Pointer { writable: bool },
-    Scalar { bytes: u8 },
+    Pointer {
+        writable: bool,
+    },
+    Scalar {
+        bytes: u8,
+    },
     /// A tensor map; its slots hold nothing.
-    Map { shape: MapShape, writable: bool },
+    Map {
+        shape: MapShape,
+        writable: bool,
+    },
 }
 
 /// What a kernel wants of a tensor map.

@@ -456,9 +456,7 @@ impl Context<'_, '_, '_> {
     fn map(&self, op: &TensorCopyOp) -> Step<&BoundMap> {
         // A launch binds every map of the kernel.
         let map = self.block.maps.get(op.map as usize).and_then(Option::as_ref);
-        map.ok_or_else(|| {
-            (0, FaultKind::Assert { text: "the launch binds no such tensor map (a fault in Lacewing)".to_owned() })
-        })
+        map.ok_or((0, FaultKind::Assert { text: "the tensor map is no argument of this launch".to_owned() }))
     }
 
     fn coordinates(&self, op: &TensorCopyOp, lane: u32) -> [i32; 5] {

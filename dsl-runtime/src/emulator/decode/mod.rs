@@ -82,9 +82,9 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         wave_products: Vec::new(),
         prints: Vec::new(),
         messages: Vec::new(),
-        watches: Vec::new(),
         asynchronous: Vec::new(),
         has_async: false,
+        watches: Vec::new(),
     };
     let threads = meta.attributes.threads();
     if threads == 0 || threads > u64::from(meta.target.max_block_threads()) {
