@@ -17,6 +17,8 @@ use crate::element::{Element, ElementOf};
 #[cfg(feature = "mlir")]
 use crate::emulator::ArgValue;
 use crate::error::Error;
+#[cfg(feature = "mlir")]
+use crate::record::RecordedView;
 use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
 use crate::tensor_map::{Plan, TensorMap, View};
@@ -109,7 +111,10 @@ impl Ready {
         }
         match (&compiled.code, device.backend()) {
             #[cfg(feature = "mlir")]
-            (Code::Emulated(program), _) => device.emulate(program, *grid, std::mem::take(arguments).for_emulator()),
+            (Code::Emulated(program), _) => {
+                let views = if device.is_recording() { arguments.views(&compiled.meta, program) } else { Vec::new() };
+                device.emulate(program, *grid, std::mem::take(arguments).for_emulator(), views)
+            }
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
                 arguments.encode().map_err(refuse)?;
                 device.submit(gpu, kernel, *grid, *manner, arguments.for_gpu())?;
@@ -342,6 +347,33 @@ impl Arguments {
             }
         }
         Ok(())
+    }
+
+    /// The tensors, for the record of a launch.
+    #[cfg(feature = "mlir")]
+    fn views(&self, meta: &KernelMeta, program: &crate::emulator::Program) -> Vec<RecordedView> {
+        let lines = |name: &str, is_write: bool| {
+            let places = program.uses_of(name, is_write);
+            places.map(|place| place.location.iter().chain(&place.call_chain).cloned().collect()).collect()
+        };
+        let named = self.list.iter().zip(&meta.params);
+        named
+            .filter_map(|(argument, parameter)| {
+                let Argument::Tensor(tensor) = argument else { return None };
+                let Storage::Emulated(buffer) = &tensor.storage else { return None };
+                Some(RecordedView {
+                    name: parameter.name.clone(),
+                    mutable: tensor.mutable,
+                    reads: lines(&parameter.name, false),
+                    writes: lines(&parameter.name, true),
+                    extents: tensor.extents.to_vec(),
+                    strides: tensor.strides.to_vec(),
+                    buffer: buffer.clone(),
+                    offset: tensor.offset,
+                    element_bytes: tensor.element_bytes,
+                })
+            })
+            .collect()
     }
 
     /// Whether each tensor starts where the kernel's widest accesses to it can start. Buffers are aligned to 256 bytes.

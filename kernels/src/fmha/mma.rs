@@ -15,7 +15,7 @@ use super::{Geometry, LARGEST_SHIFT, LN_2, causal_limit};
 /// Threads of a block: four warps.
 const THREADS: usize = 128;
 /// Keys of a tile.
-const BLOCK_N: usize = 64;
+pub(super) const BLOCK_N: usize = 64;
 /// Elements of one 16-byte copy.
 const CHUNK: usize = 8;
 

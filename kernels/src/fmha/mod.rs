@@ -22,10 +22,12 @@ use lacewing_core::prelude::*;
 use lacewing_core::types::{MmaElement, Scalar};
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
+use lacewing_runtime::runner::{Laddered, Tile};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
 use self::hopper::{HopperGeometry, mixed_heads};
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
+use crate::ladders;
 use crate::reference::AttentionShape;
 use crate::views::rows_are_vectors;
 
@@ -318,6 +320,34 @@ const REF_PARAMETERS: &[Parameter] = &[
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
 ];
 
+/// The tiles of `fmha_fwd`'s version for a target, with its smaller tiling where it has several.
+fn fwd_tiles(settings: &Settings, target: Target) -> Result<Vec<Tile>, Error> {
+    let geometry = geometry(settings)?;
+    let by_shape = TilingChoice::from_settings(settings)? == TilingChoice::Auto;
+    let hopper =
+        HopperGeometry::new(geometry.head_dim, geometry.causal, 1).filter(|_| target == Target::SM_90A && by_shape);
+    let (rows, keys) = match hopper {
+        Some(tiles) => (tiles.block_m(), tiles.block_n),
+        None if target.is_nvidia() => {
+            let tiling = mma::Tiling::small(&geometry);
+            (tiling.block_m(), mma::BLOCK_N)
+        }
+        None => (mfma::BLOCK_M, mfma::block_n(geometry.head_dim)),
+    };
+    Ok(vec![Tile::new("Sq", rows), Tile::new("Sk", keys)])
+}
+
+static FWD: Laddered = Laddered {
+    runner: &AttentionRunner { forward: run_fwd },
+    ladder: ladders::attention(|settings, target| fwd_tiles(settings, target).unwrap_or_default()),
+};
+
+// One block computes one query, and goes through the keys one for each thread at a time.
+static REF: Laddered = Laddered {
+    runner: &AttentionRunner { forward: run_ref },
+    ladder: ladders::attention_by_row(|_, _| vec![Tile::new("Sk", reference::THREADS)]),
+};
+
 /// `fmha_fwd` by name.
 pub static FMHA_FWD: KernelEntry = KernelEntry {
     name: "fmha_fwd",
@@ -351,7 +381,7 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
             (_, false) => Box::new(mfma::fmha_fwd_mfma::<F16>::new(geometry)),
         })
     },
-    runner: Some(&AttentionRunner { forward: run_fwd }),
+    runner: Some(&FWD),
 };
 
 /// `fmha_ref` by name.
@@ -368,7 +398,7 @@ pub static FMHA_REF: KernelEntry = KernelEntry {
             _ => Box::new(reference::fmha_ref::<F32, F32>::new(geometry)),
         })
     },
-    runner: Some(&AttentionRunner { forward: run_ref }),
+    runner: Some(&REF),
 };
 
 fn geometry(settings: &Settings) -> Result<Geometry, Error> {
