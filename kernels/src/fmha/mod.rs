@@ -325,7 +325,7 @@ fn fwd_tiles(settings: &Settings, target: Target) -> Result<Vec<Tile>, Error> {
     let geometry = geometry(settings)?;
     let by_shape = TilingChoice::from_settings(settings)? == TilingChoice::Auto;
     let hopper =
-        HopperGeometry::new(geometry.head_dim, geometry.causal, 1).filter(|_| target == Target::SM_90A && by_shape);
+        HopperGeometry::new(geometry.head_dim, geometry.causal, 1, 1).filter(|_| target == Target::SM_90A && by_shape);
     let (rows, keys) = match hopper {
         Some(tiles) => (tiles.block_m(), tiles.block_n),
         None if target.is_nvidia() => {
