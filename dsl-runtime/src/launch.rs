@@ -206,6 +206,7 @@ pub struct Arguments {
 type Dims<T> = SmallVec<[T; 6]>;
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "a launch allocates no memory, and has few arguments")]
 enum Argument {
     /// A value's bits, zero-extended, and its size in bytes.
     Scalar {
@@ -657,7 +658,8 @@ tuples! {
      A14 P14, A15 P15)
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use lacewing_core::{KernelAttributes, ParamDesc, ParamKind, ScalarType};
 
