@@ -690,7 +690,8 @@ tuples! {
      A14 P14, A15 P15)
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use lacewing_core::{KernelAttributes, ParamDesc, ParamKind, ScalarType};
 

@@ -358,7 +358,9 @@ pub trait Indices<const R: usize> {
 )]
 pub trait UseAt {
     #[doc(hidden)]
-    fn never(self) -> std::convert::Infallible;
+    fn element_of<T, C>(self, tensor: &C) -> &T;
+    #[doc(hidden)]
+    fn element_of_mut<T, C>(self, tensor: &mut C) -> &mut T;
 }
 
 /// Gives `tensor[i]` a text of its own, in place of rustc's "cannot index into a value".
@@ -367,12 +369,12 @@ macro_rules! not_indexed {
         impl<I: UseAt, $($generics)*> std::ops::Index<I> for $ty {
             type Output = T;
             fn index(&self, index: I) -> &T {
-                match index.never() {}
+                index.element_of(self)
             }
         }
         impl<I: UseAt, $($generics)*> std::ops::IndexMut<I> for $ty {
             fn index_mut(&mut self, index: I) -> &mut T {
-                match index.never() {}
+                index.element_of_mut(self)
             }
         }
     )* };
