@@ -1,6 +1,5 @@
 //! Tensor copies, mbarriers, warpgroup products and roles.
 
-use crate::KernelAttributes;
 use crate::types::testing::{Closure, body, messages, trace_with};
 use crate::types::*;
 use crate::{Error, KernelAttributes, ParamKind, ScalarType, Target, Traced, trace_kernel};
