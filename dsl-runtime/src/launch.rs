@@ -1,6 +1,8 @@
 //! Typed, checked launches.
 
 #[cfg(feature = "mlir")]
+mod observed;
+#[cfg(feature = "mlir")]
 mod typed;
 
 use std::fmt;
@@ -17,8 +19,6 @@ use crate::element::{Element, ElementOf};
 #[cfg(feature = "mlir")]
 use crate::emulator::ArgValue;
 use crate::error::Error;
-#[cfg(feature = "mlir")]
-use crate::record::RecordedView;
 use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
 use crate::tensor_map::{Plan, TensorMap, View};
@@ -347,33 +347,6 @@ impl Arguments {
             }
         }
         Ok(())
-    }
-
-    /// The tensors, for the record of a launch.
-    #[cfg(feature = "mlir")]
-    fn views(&self, meta: &KernelMeta, program: &crate::emulator::Program) -> Vec<RecordedView> {
-        let lines = |name: &str, is_write: bool| {
-            let places = program.uses_of(name, is_write);
-            places.map(|place| place.location.iter().chain(&place.call_chain).cloned().collect()).collect()
-        };
-        let named = self.list.iter().zip(&meta.params);
-        named
-            .filter_map(|(argument, parameter)| {
-                let Argument::Tensor(tensor) = argument else { return None };
-                let Storage::Emulated(buffer) = &tensor.storage else { return None };
-                Some(RecordedView {
-                    name: parameter.name.clone(),
-                    mutable: tensor.mutable,
-                    reads: lines(&parameter.name, false),
-                    writes: lines(&parameter.name, true),
-                    extents: tensor.extents.to_vec(),
-                    strides: tensor.strides.to_vec(),
-                    buffer: buffer.clone(),
-                    offset: tensor.offset,
-                    element_bytes: tensor.element_bytes,
-                })
-            })
-            .collect()
     }
 
     /// Whether each tensor starts where the kernel's widest accesses to it can start. Buffers are aligned to 256 bytes.

@@ -69,7 +69,7 @@ const CASES: &[(u32, &str, &[&str], &[&str])] = &[
         &["all wrong elements of `y` are -0.9484 times what is right"],
         &["a scale that is applied twice"],
     ),
-    (15, "assertion failed", &["the step of this loop is not positive"], &[]),
+    (15, "assertion failed", &["the step of this loop is 0, and must be positive: it goes from 0 up to 1"], &[]),
     (16, "divergent barrier", &["only part of a warp reaches"], &["lanes 1-"]),
     (17, "deadlock", &[], &["full"]),
     (18, "race", &["race in shared memory", "sync.rs:"], &["put a `barrier()` between the two"]),

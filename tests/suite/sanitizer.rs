@@ -291,10 +291,10 @@ fn counts(#[comptime] plain: bool, counter: TensorMut<I32, 1>) {
             if block_id(X) == 0 {
                 counter.at(0).store(I32::from(0)); // <- PLAIN
             } else {
-                counter.at(0).atomic_add(I32::from(1)); // <- ATOMIC
+                let _ = counter.at(0).atomic_add(I32::from(1)); // <- ATOMIC
             }
         } else {
-            counter.at(0).atomic_add(I32::from(1));
+            let _ = counter.at(0).atomic_add(I32::from(1));
         }
     }
 }
