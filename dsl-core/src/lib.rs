@@ -9,6 +9,7 @@
 
 extern crate self as lacewing_core;
 
+pub mod atoms;
 pub mod dialect;
 mod error;
 pub mod kernel;

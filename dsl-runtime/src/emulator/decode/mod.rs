@@ -4,6 +4,7 @@
 //! code. Constants, arguments and thread numbers have slots of their own, set before the kernel runs.
 
 mod arith;
+mod atom;
 mod attributes;
 mod control;
 mod convert;
@@ -73,6 +74,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         matrix_loads: Vec::new(),
         products: Vec::new(),
         wave_products: Vec::new(),
+        atoms: Vec::new(),
         prints: Vec::new(),
         messages: Vec::new(),
     };

@@ -2,6 +2,7 @@
 
 #![allow(clippy::type_complexity, reason = "tables of operations and their models")]
 
+mod atoms;
 mod control;
 mod elementwise;
 mod kernels;
