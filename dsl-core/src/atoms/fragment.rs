@@ -227,6 +227,19 @@ impl<M: MmaAtom, R: OperandRole> Fragment<M, R> {
         elements
     }
 
+    /// The atoms of columns `step` alone: one step of k of A and B.
+    #[track_caller]
+    pub fn step(&self, step: usize) -> Self {
+        let loc = Location::caller();
+        let rows = self.grid[0];
+        if step >= self.grid[1] {
+            let message = format!("columns {step} of a fragment of {rows} x {} atoms", self.grid[1]);
+            trace::error(loc, Diagnostic::error(message).label("out of range"));
+            return self.clone();
+        }
+        Self::from_registers((0..rows).flat_map(|row| self.atom([row, step]).to_vec()).collect(), [rows, 1])
+    }
+
     /// Replaces every value by `f` of it.
     #[track_caller]
     pub fn map(&mut self, mut f: impl FnMut(R::Element<M>) -> R::Element<M>) {

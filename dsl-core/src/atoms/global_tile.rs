@@ -5,9 +5,9 @@ use std::panic::Location;
 
 use super::offset::Offset;
 use crate::rt::{Carried, State, Visitor};
-use crate::trace::{self, Constant, IrType, Loc, RawValue, Space};
+use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue, Space};
 use crate::types::arith::{self, Binary};
-use crate::types::{Access, Cmp, I32, I64, Index, Scalar, Tensor, TensorMut, place};
+use crate::types::{Access, Cmp, Index, Scalar, Tensor, TensorMut, place};
 use crate::{Diagnostic, ScalarType};
 
 /// A tile of `shape[0] x shape[1]` elements of a tensor of rank 2, with what is left of the tensor from its first
@@ -95,7 +95,6 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
         self.shape
     }
 
-    /// Whether rows and columns from a host number on are inside: `rows` and `columns` of the tile at most are left.
     pub(super) fn contiguous(&self) -> Option<usize> {
         self.contiguous
     }
@@ -138,6 +137,18 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
             })
     }
 
+    /// `width` elements from a coordinate on; zeros outside the tensor.
+    pub(super) fn load(&self, at: [Offset; 2], width: usize, loc: Loc) -> RawValue {
+        let ty = if width == 1 { IrType::Scalar(T::TYPE) } else { IrType::Vector(T::TYPE, width) };
+        let align = [("align", Attr::Int((T::BYTES * width) as i64))];
+        let address = self.address(at, loc);
+        let Some(mask) = self.inside(at, loc) else { return trace::emit1("lw.load", &[address], ty, &align, loc) };
+        let zero = if T::TYPE.is_float() { Constant::Float(0.0) } else { Constant::Int(0) };
+        let zero = trace::constant(T::TYPE, zero, loc);
+        let zero = if width == 1 { zero } else { trace::emit1("vector.broadcast", &[zero], ty, &[], loc) };
+        trace::emit1("lw.load_masked", &[address, mask, zero], ty, &align, loc)
+    }
+
     /// Whether a coordinate is inside the tensor; `None` where it surely is.
     pub(super) fn inside(&self, at: [Offset; 2], loc: Loc) -> Option<RawValue> {
         let mut mask = None;
@@ -175,16 +186,3 @@ macro_rules! tiles {
     )* };
 }
 tiles! { Tensor GlobalRead TensorMut GlobalWrite }
-
-/// A bound on rows or columns that is not the tensor's own: `I32`.
-impl<T: Scalar, A: Access> GlobalTile<T, A> {
-    /// How many rows are left, at most the tile's, where the tile has a residue in rows.
-    pub fn rows_left(&self) -> Option<I32> {
-        self.left[0].map(I32::from_raw)
-    }
-
-    /// Elements from one row to the next.
-    pub fn row_stride(&self) -> I64 {
-        I64::from_raw(self.strides[0])
-    }
-}

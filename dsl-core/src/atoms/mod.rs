@@ -30,7 +30,7 @@ mod tests;
 pub use banks::{Spread, WarpAccess, access_conflicts, bank_phases, conflict_free};
 pub use fragment::{Element, Fragment, FragmentA, FragmentB, FragmentC, OperandOf, gemm, operand};
 pub use global_tile::GlobalTile;
-pub use operand_load::SharedOperand;
+pub use operand_load::{GlobalOperand, SharedOperand};
 pub use shared_tensor::{IntoLayout, LayoutResult, SharedTensor, shared_tensor};
 pub use spec::{Chips, MatrixOp, MmaSpec, OperandSpec, Role, Tv};
 pub use table::{AccumulatorAsA, AccumulatorAsB, MMA_TABLE, Mfma, MmaAtom, MmaSync, ScalarFma, Tf32};

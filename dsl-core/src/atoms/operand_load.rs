@@ -6,7 +6,8 @@ use std::panic::Location;
 use super::banks::WarpAccess;
 use super::flat::linear;
 use super::fragment::operand::OperandRole;
-use super::fragment::{Fragment, extract};
+use super::fragment::{Fragment, extract, grid_of};
+use super::global_tile::GlobalTile;
 use super::offset::Offset;
 use super::shared_tensor::{SharedTensor, or_stop};
 use super::spec::{MatrixOp, OperandSpec, Role};
@@ -14,7 +15,7 @@ use super::table::MmaAtom;
 use super::tiled_mma::{Partition, TiledMma};
 use crate::Diagnostic;
 use crate::trace::{self, Attr, IrType, Loc, RawValue};
-use crate::types::ids;
+use crate::types::{Access, ids};
 
 /// How the registers of an operand are filled.
 #[derive(Clone, Debug)]
@@ -277,5 +278,55 @@ fn joined(operand: &OperandSpec, pieces: &[RawValue], width: usize, loc: Loc) ->
             let values: Vec<_> = pieces.iter().flat_map(each).collect();
             trace::emit1("vector.from_elements", &values, operand.register_type(), &[], loc)
         }
+    }
+}
+
+/// A thread's part of an A or B tile in global memory, loaded without a stop in shared memory: the result of
+/// [`TiledMma::partition_a_global`] and [`TiledMma::partition_b_global`].
+#[derive(Clone, Debug)]
+pub struct GlobalOperand<M: MmaAtom, R: OperandRole, S: Access> {
+    tile: GlobalTile<R::Element<M>, S>,
+    origin: [Offset; 2],
+    part: [usize; 2],
+    kind: PhantomData<(M, R)>,
+}
+
+impl<M: MmaAtom, R: OperandRole, S: Access> GlobalOperand<M, R, S> {
+    pub(super) fn new(mma: &TiledMma<M>, tile: &GlobalTile<R::Element<M>, S>, loc: Loc) -> Self {
+        let part = mma.part_shape(R::ROLE, tile.shape(), loc);
+        grid_of(&M::SPEC, R::ROLE, part, loc);
+        let origin = mma.coordinate(R::ROLE, part, loc);
+        Self { tile: tile.of_thread(origin, loc), origin, part, kind: PhantomData }
+    }
+
+    /// Steps of the atom's K in the tile.
+    pub fn k_steps(&self) -> usize {
+        self.part[1] / M::SPEC.extents(R::ROLE)[1]
+    }
+
+    /// Loads the fragment of one step of k; zeros outside the tensor.
+    #[track_caller]
+    pub fn load(&self, step: usize) -> Fragment<M, R> {
+        let loc = Location::caller();
+        let operand = *M::SPEC.operand(R::ROLE);
+        let [rows, columns] = M::SPEC.extents(R::ROLE);
+        let grid = [(self.part[0] / rows).max(1), 1];
+        // Values of a register are neighbours along k in every atom.
+        let promised = if self.tile.contiguous() == Some(1) { self.tile.widest() } else { 1 };
+        let width = if operand.pack.is_multiple_of(promised) { promised } else { operand.pack.min(promised) };
+        let mut registers = Vec::new();
+        for atom in 0..grid[0] {
+            for register in 0..operand.registers() {
+                let mut pieces = Vec::new();
+                for part in (0..operand.pack).step_by(width) {
+                    let index = operand.tv.index(0, register * operand.pack + part);
+                    let at = [atom * rows + index % rows, step * columns + index / rows];
+                    let at = [0, 1].map(|i| self.origin[i].plus(Offset::known(at[i] as i64), loc));
+                    pieces.push(self.tile.load(at, width, loc));
+                }
+                registers.push(joined(&operand, &pieces, width, loc));
+            }
+        }
+        Fragment::from_registers(registers, grid)
     }
 }

@@ -10,8 +10,9 @@ use super::global_tile::GlobalTile;
 use super::offset::Offset;
 use super::shared_tensor::{IntoLayout, SharedTensor, or_stop};
 use crate::layout::{Layout, LayoutError};
+use crate::rt;
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
-use crate::types::{Access, Scalar, Writable, ids};
+use crate::types::{Access, Bool, Cmp, Scalar, Writable, arith, ids};
 use crate::{Diagnostic, ScalarType, Target};
 
 /// The instruction that a [`TiledCopy`] is made of.
@@ -73,22 +74,22 @@ impl<T: Scalar> TiledCopy<T> {
         Self { atom, places, groups, values, element: PhantomData }
     }
 
-    /// A copy of tiles of `shape` by `threads` threads, neighbours along a row first, each with `width` elements of a
-    /// row. Rows that a thread needs several times over are repeated.
+    /// A copy by `threads` threads of tiles whose rows have `columns` elements: neighbours along a row first, each with
+    /// `width` elements of it. `columns` is a multiple of `width`, and `threads` a power of two.
     #[track_caller]
     pub fn rows(atom: CopyAtom, threads: usize, columns: usize, width: usize) -> Self {
         let loc = Location::caller();
-        let in_row = (columns / width).max(1);
-        // Of rows that do not divide the threads, as many threads go side by side as divide both.
-        let across = (1..=in_row.min(threads)).rev().find(|n| threads.is_multiple_of(*n) && in_row.is_multiple_of(*n));
-        let across = across.unwrap_or(1);
+        let in_row = (columns / width.max(1)).max(1);
+        // The most threads that divide a row: a power of two.
+        let across = (1 << in_row.trailing_zeros()).min(threads);
         let layout = Layout::new((threads / across, across), (across, 1));
         let found = layout.and_then(|layout| places(&layout));
         let (places, groups) = or_stop(found, loc).unwrap_or((vec![[0, 0]], [1, 1]));
         Self { atom, places, groups, values: [1, width], element: PhantomData }
     }
 
-    /// Rows and columns that the threads copy at once; the tile is a multiple of them.
+    /// Rows and columns that the threads copy at once. Along each, a tile is a multiple of them, or divides them: then the
+    /// threads beyond it have nothing to do.
     pub fn tile(&self) -> [usize; 2] {
         [0, 1].map(|dimension| self.groups[dimension] * self.values[dimension])
     }
@@ -173,16 +174,46 @@ impl<T: Scalar> TiledCopy<T> {
         accesses
     }
 
-    /// Whether the threads' tile divides a tile; an error where not.
+    /// Whether the threads' tile divides a tile, or the reverse; an error where not.
     fn divides(&self, shape: [usize; 2], loc: Loc) -> bool {
         let tile = self.tile();
-        let divides = (0..2).all(|i| shape[i].is_multiple_of(tile[i].max(1)));
+        let divides =
+            (0..2).all(|i| shape[i].is_multiple_of(tile[i].max(1)) || shape[i] > 0 && tile[i].is_multiple_of(shape[i]));
         if !divides {
             let message =
                 format!("a tile of {} x {} is no multiple of the copy's {} x {}", shape[0], shape[1], tile[0], tile[1]);
             trace::error(loc, Diagnostic::error(message).label("every thread would need a mask of its own"));
         }
         divides
+    }
+
+    /// Runs `body` in the threads that have a part of a tile of this shape: all of them, or those in front.
+    fn guarded(&self, shape: [usize; 2], loc: Loc, body: impl FnOnce()) {
+        let tile = self.tile();
+        let mut guard: Option<Bool> = None;
+        for dimension in 0..2 {
+            if tile[dimension] <= shape[dimension] {
+                continue;
+            }
+            let Some((_, offset)) = self.thread("a tile", |t| self.first(t)[dimension] as i64, loc) else { return };
+            let bound = super::offset::int(shape[dimension] as i64, loc);
+            let inside = arith::compare(Cmp::Lt, ScalarType::I32, offset.materialize(loc), bound, loc);
+            guard = Some(match guard {
+                None => Bool::from_raw(inside),
+                Some(before) => {
+                    Bool::from_raw(trace::emit1("arith.andi", &[before.raw(), inside], IrType::BOOL, &[], loc))
+                }
+            });
+        }
+        match guard {
+            None => body(),
+            Some(guard) => {
+                let mut open = rt::if_begin(guard, &mut []);
+                body();
+                rt::if_else(&mut open, &mut []);
+                rt::if_end(open, &mut [], [(), ()]);
+            }
+        }
     }
 }
 
@@ -248,12 +279,6 @@ fn vector(element: ScalarType, width: usize) -> IrType {
     if width == 1 { IrType::Scalar(element) } else { IrType::Vector(element, width) }
 }
 
-fn zero(element: ScalarType, width: usize, loc: Loc) -> RawValue {
-    let constant = if element.is_float() { Constant::Float(0.0) } else { Constant::Int(0) };
-    let zero = trace::constant(element, constant, loc);
-    if width == 1 { zero } else { trace::emit1("vector.broadcast", &[zero], vector(element, width), &[], loc) }
-}
-
 fn align(element: ScalarType, width: usize) -> [(&'static str, Attr); 1] {
     [("align", Attr::Int((element.bytes() * width) as i64))]
 }
@@ -278,76 +303,73 @@ impl<T: Scalar, A: Access> CopyPair<T> for (&GlobalPart<T, A>, &SharedPart<T>) {
             trace::error(loc, Diagnostic::error(message).label("both must have one shape"));
             return;
         }
-        if !copy.divides(source.tile.shape(), loc) {
-            return;
+        if copy.divides(source.tile.shape(), loc) {
+            copy.guarded(source.tile.shape(), loc, || fill(copy, source, destination, loc));
         }
-        // The dimension in which global memory is contiguous, and how many elements go together there.
-        let along = source.tile.contiguous().unwrap_or(1);
-        let load = source.tile.widest().min(copy.values[along]);
-        let store = destination.widest(along).min(load);
-        let asynchronous = copy.atom == CopyAtom::CpAsync && matches!(store * T::BYTES, 4 | 8 | 16);
-        for group in copy.groups(source.tile.shape()) {
-            // Elements of a group that could not be loaded together may still be stored together.
-            let across = destination.widest(along).min(copy.values[along]);
-            if asynchronous {
-                for piece in pieces(copy.values, along, store) {
-                    let at = [group[0] + piece[0], group[1] + piece[1]];
-                    let from = source.at(at, loc);
-                    let valid = source
-                        .tile
-                        .inside(from, loc)
-                        .unwrap_or_else(|| trace::constant(ScalarType::Bool, Constant::Int(1), loc));
-                    let operands = [destination.address(at, loc), source.tile.address(from, loc), valid];
-                    let bytes = [("bytes", Attr::Int((store * T::BYTES) as i64))];
-                    trace::emit0("lw.cp_async", &operands, &bytes, loc);
-                }
-                continue;
+    }
+}
+
+/// From global to shared memory.
+fn fill<T: Scalar, A: Access>(copy: &TiledCopy<T>, source: &GlobalPart<T, A>, destination: &SharedPart<T>, loc: Loc) {
+    // The dimension in which global memory is contiguous, and how many elements go together there.
+    let along = source.tile.contiguous().unwrap_or(1);
+    let load = source.tile.widest().min(copy.values[along]);
+    let store = destination.widest(along).min(load);
+    let asynchronous = copy.atom == CopyAtom::CpAsync && matches!(store * T::BYTES, 4 | 8 | 16);
+    for group in copy.groups(source.tile.shape()) {
+        // Elements of a group that could not be loaded together may still be stored together.
+        let across = destination.widest(along).min(copy.values[along]);
+        if asynchronous {
+            for piece in pieces(copy.values, along, store) {
+                let at = [group[0] + piece[0], group[1] + piece[1]];
+                let from = source.at(at, loc);
+                let valid = source
+                    .tile
+                    .inside(from, loc)
+                    .unwrap_or_else(|| trace::constant(ScalarType::Bool, Constant::Int(1), loc));
+                let operands = [destination.address(at, loc), source.tile.address(from, loc), valid];
+                let bytes = [("bytes", Attr::Int((store * T::BYTES) as i64))];
+                trace::emit0("lw.cp_async", &operands, &bytes, loc);
             }
-            let mut loaded = Vec::new();
-            for piece in pieces(copy.values, along, load) {
-                let from = source.at([group[0] + piece[0], group[1] + piece[1]], loc);
-                let address = source.tile.address(from, loc);
-                let value = match source.tile.inside(from, loc) {
-                    None => trace::emit1("lw.load", &[address], vector(T::TYPE, load), &align(T::TYPE, load), loc),
-                    Some(mask) => {
-                        let operands = [address, mask, zero(T::TYPE, load, loc)];
-                        trace::emit1("lw.load_masked", &operands, vector(T::TYPE, load), &align(T::TYPE, load), loc)
-                    }
-                };
-                loaded.push((piece, value));
-            }
-            if across == load {
-                for (piece, value) in loaded {
-                    let address = destination.address([group[0] + piece[0], group[1] + piece[1]], loc);
-                    trace::emit0("lw.store", &[value, address], &align(T::TYPE, load), loc);
-                }
-                continue;
-            }
-            // Take apart, put together again in the order of storing.
-            let mut elements = std::collections::BTreeMap::new();
+            continue;
+        }
+        let mut loaded = Vec::new();
+        for piece in pieces(copy.values, along, load) {
+            let from = source.at([group[0] + piece[0], group[1] + piece[1]], loc);
+            let value = source.tile.load(from, load, loc);
+            loaded.push((piece, value));
+        }
+        if across == load {
             for (piece, value) in loaded {
-                for part in 0..load {
+                let address = destination.address([group[0] + piece[0], group[1] + piece[1]], loc);
+                trace::emit0("lw.store", &[value, address], &align(T::TYPE, load), loc);
+            }
+            continue;
+        }
+        // Take apart, put together again in the order of storing.
+        let mut elements = std::collections::BTreeMap::new();
+        for (piece, value) in loaded {
+            for part in 0..load {
+                let mut at = piece;
+                at[along] += part;
+                let element = if load == 1 { value } else { extract(T::TYPE, value, part, loc) };
+                elements.insert(at, element);
+            }
+        }
+        for piece in pieces(copy.values, along, across) {
+            let values: Vec<RawValue> = (0..across)
+                .filter_map(|part| {
                     let mut at = piece;
                     at[along] += part;
-                    let element = if load == 1 { value } else { extract(T::TYPE, value, part, loc) };
-                    elements.insert(at, element);
-                }
-            }
-            for piece in pieces(copy.values, along, across) {
-                let values: Vec<RawValue> = (0..across)
-                    .filter_map(|part| {
-                        let mut at = piece;
-                        at[along] += part;
-                        elements.get(&at).copied()
-                    })
-                    .collect();
-                let value = match values[..] {
-                    [one] => one,
-                    _ => trace::emit1("vector.from_elements", &values, vector(T::TYPE, across), &[], loc),
-                };
-                let address = destination.address([group[0] + piece[0], group[1] + piece[1]], loc);
-                trace::emit0("lw.store", &[value, address], &align(T::TYPE, across), loc);
-            }
+                    elements.get(&at).copied()
+                })
+                .collect();
+            let value = match values[..] {
+                [one] => one,
+                _ => trace::emit1("vector.from_elements", &values, vector(T::TYPE, across), &[], loc),
+            };
+            let address = destination.address([group[0] + piece[0], group[1] + piece[1]], loc);
+            trace::emit0("lw.store", &[value, address], &align(T::TYPE, across), loc);
         }
     }
 }
@@ -360,22 +382,26 @@ impl<T: Scalar, A: Writable> CopyPair<T> for (&SharedPart<T>, &GlobalPart<T, A>)
             trace::error(loc, Diagnostic::error(message).label("both must have one shape"));
             return;
         }
-        if !copy.divides(source.shape(), loc) {
-            return;
+        if copy.divides(source.shape(), loc) {
+            copy.guarded(source.shape(), loc, || drain(copy, source, destination, loc));
         }
-        let along = destination.tile.contiguous().unwrap_or(1);
-        let width = destination.tile.widest().min(copy.values[along]).min(source.widest(along));
-        for group in copy.groups(source.shape()) {
-            for piece in pieces(copy.values, along, width) {
-                let at = [group[0] + piece[0], group[1] + piece[1]];
-                let to = destination.at(at, loc);
-                let load = (source.address(at, loc), vector(T::TYPE, width), align(T::TYPE, width));
-                let value = trace::emit1("lw.load", &[load.0], load.1, &load.2, loc);
-                let address = destination.tile.address(to, loc);
-                match destination.tile.inside(to, loc) {
-                    None => trace::emit0("lw.store", &[value, address], &load.2, loc),
-                    Some(mask) => trace::emit0("lw.store_masked", &[value, address, mask], &load.2, loc),
-                }
+    }
+}
+
+/// From shared to global memory.
+fn drain<T: Scalar, A: Access>(copy: &TiledCopy<T>, source: &SharedPart<T>, destination: &GlobalPart<T, A>, loc: Loc) {
+    let along = destination.tile.contiguous().unwrap_or(1);
+    let width = destination.tile.widest().min(copy.values[along]).min(source.widest(along));
+    for group in copy.groups(source.shape()) {
+        for piece in pieces(copy.values, along, width) {
+            let at = [group[0] + piece[0], group[1] + piece[1]];
+            let to = destination.at(at, loc);
+            let load = (source.address(at, loc), vector(T::TYPE, width), align(T::TYPE, width));
+            let value = trace::emit1("lw.load", &[load.0], load.1, &load.2, loc);
+            let address = destination.tile.address(to, loc);
+            match destination.tile.inside(to, loc) {
+                None => trace::emit0("lw.store", &[value, address], &load.2, loc),
+                Some(mask) => trace::emit0("lw.store_masked", &[value, address, mask], &load.2, loc),
             }
         }
     }

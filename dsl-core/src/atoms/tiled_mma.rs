@@ -8,13 +8,13 @@ use super::fragment::FragmentC;
 use super::fragment::operand;
 use super::global_tile::GlobalTile;
 use super::offset::Offset;
-use super::operand_load::SharedOperand;
+use super::operand_load::{GlobalOperand, SharedOperand};
 use super::shared_tensor::SharedTensor;
 use super::spec::Role;
 use super::table::MmaAtom;
 use crate::Diagnostic;
 use crate::trace::{self, Attr, IrType, Loc, RawValue};
-use crate::types::{CastTarget, I32, Num, Scalar, Writable, arith, ids, place};
+use crate::types::{Access, CastTarget, I32, Num, Scalar, Writable, arith, ids, place};
 
 /// A matrix instruction repeated over the warps of a block: `warps[0]` of them along m, `warps[1]` along n.
 ///
@@ -107,7 +107,7 @@ impl<M: MmaAtom> TiledMma<M> {
         self.coordinate(Role::C, part, loc).map(|offset| I32::from_raw(offset.materialize(loc)))
     }
 
-    fn coordinate(&self, role: Role, part: [usize; 2], loc: Loc) -> [Offset; 2] {
+    pub(super) fn coordinate(&self, role: Role, part: [usize; 2], loc: Loc) -> [Offset; 2] {
         let spec = M::SPEC;
         let [rows, _] = spec.extents(role);
         let number = ids::linear_thread(loc);
@@ -133,6 +133,18 @@ impl<M: MmaAtom> TiledMma<M> {
     #[track_caller]
     pub fn partition_b(&self, tile: &SharedTensor<M::B>) -> SharedOperand<M, operand::B> {
         SharedOperand::new(self, tile, Location::caller())
+    }
+
+    /// The thread's part of an A tile in global memory, whose modes are `(m, k)`: for what one warp alone reads, and once.
+    #[track_caller]
+    pub fn partition_a_global<S: Access>(&self, tile: &GlobalTile<M::A, S>) -> GlobalOperand<M, operand::A, S> {
+        GlobalOperand::new(self, tile, Location::caller())
+    }
+
+    /// The thread's part of a B tile in global memory, whose modes are `(n, k)`, likewise.
+    #[track_caller]
+    pub fn partition_b_global<S: Access>(&self, tile: &GlobalTile<M::B, S>) -> GlobalOperand<M, operand::B, S> {
+        GlobalOperand::new(self, tile, Location::caller())
     }
 
     /// The thread's part of a tile of sums in global memory, whose modes are `(m, n)`: CuTe's `partition_C`.

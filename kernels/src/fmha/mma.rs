@@ -1,93 +1,144 @@
 //! `fmha_fwd` for NVIDIA chips: FlashAttention-2 with `cp.async`, `ldmatrix` and `mma.sync`.
 //!
-//! One block of four warps computes 64 query rows of one head; each warp owns 16 of them, so that a row's
-//! maximum and sum never leave a quad of lanes. Keys and values come in tiles, double buffered: while tile
-//! `j` is multiplied, tile `j + 1` is on its way to shared memory.
+//! A block of four warps computes 128 query rows of one head (64 for wide heads); each warp owns a quarter of them, so
+//! that a row's maximum and sum never leave a quad of lanes. Keys and values come in tiles, double buffered: while
+//! tile `j` is multiplied, tile `j + 1` is on its way to shared memory.
 //!
-//! Formulas: T. Dao, "FlashAttention-2" (2023), algorithm 1, in base 2: with `t = scale * log2(e) * q.k`,
-//! `m = max t`, `p = 2^(t - m)`, `l = sum p`, the result is `O = P V / l` and `LSE = (m + log2 l) * ln 2`.
+//! Formulas: T. Dao, "FlashAttention-2" (2023), algorithm 1, in base 2: with `t = scale * log2(e) * q.k` and any
+//! reference `r`, `p = 2^(t - r)`, `l = sum p`, the result is `O = P V / l` and `LSE = (r + log2 l) * ln 2`. The reference
+//! is a maximum of `t` so far, not necessarily the last one: as long as a new maximum exceeds it by less than
+//! [`SLACK`], nothing is rescaled.
 
+use lacewing_core::atoms::Element;
 use lacewing_core::prelude::*;
-use lacewing_core::types::InShared;
 
 use super::{Geometry, LN_2, causal_limit};
 
-/// Query rows of a block.
-pub(super) const BLOCK_M: usize = 64;
-/// Threads of a block: one warp for each 16 query rows.
-pub(super) const THREADS: usize = BLOCK_M / 16 * 32;
+/// Warps of a block, each with its own query rows.
+const WARPS: usize = 4;
+/// Threads of a block.
+pub(super) const THREADS: usize = WARPS * 32;
 /// Elements of one 16-byte copy.
 const CHUNK: usize = 8;
+/// How far, in powers of two, scores may exceed their reference: probabilities up to `2^SLACK` fit every type.
+const SLACK: f32 = 8.0;
+/// References from here on are not exact enough as one number: the rounding of `t` is more than 2^-8.
+const HUGE: f32 = 65536.0;
+
+/// Query rows of a block: as many as leave room for the accumulators in registers.
+pub(super) const fn block_m(head_dim: usize) -> usize {
+    if head_dim > 128 { 64 } else { 128 }
+}
 
 /// Keys of a tile: as many as leave room for two stages and the accumulators.
 pub(super) const fn block_n(head_dim: usize) -> usize {
     if head_dim > 128 { 32 } else { 64 }
 }
 
-/// A tile of rows in shared memory. Rows are 16 bytes longer than their elements, so that the eight rows
-/// that one `ldmatrix` phase reads lie in eight different groups of four banks.
-#[derive(Clone)]
-struct Tile<T: Scalar> {
-    memory: SharedSlice<T>,
-    pitch: usize,
+/// The atom of both products.
+type Atom<T> = MmaSync<16, 8, 16, T>;
+
+/// What a row of scores needs to become probabilities; one of each for each row of the thread.
+#[derive(Carried)]
+struct Rows {
+    /// The score (before scaling) that the row's probabilities refer to; -inf while it has seen no key.
+    reference: Vec<F32>,
+    /// Sum of the probabilities in this thread's columns.
+    sum: Vec<F32>,
 }
 
-impl<T: MmaElement> Tile<T> {
-    fn new(name: &'static str, rows: usize, width: usize) -> Self {
-        let pitch = width + CHUNK;
-        Tile { memory: shared_array_named::<T>(name, rows * pitch), pitch }
-    }
-
-    /// The element in a row and column.
-    #[device]
-    fn at(&self, row: I32, column: I32) -> Place<T, InShared> {
-        self.memory.at(row * (self.pitch as i32) + column)
-    }
+/// The thread's row that an element belongs to: rows of a warp are 8 apart.
+fn row_of(element: &Element) -> usize {
+    element.row / 8
 }
 
-/// Copies `rows` rows of one head, from `first` on, to row `to` of a tile. Rows from `limit` on, and columns
-/// beyond the head dimension, become zero: what is masked must not bring in NaN by `0 * NaN`.
+/// A reference in base 2, as the sum of a number and what its rounding has lost: of huge ones that matters.
 #[device]
-#[allow(clippy::too_many_arguments, reason = "a copy has two ends, and each has its bounds")]
-fn copy_rows<T: MmaElement>(
-    source: Tensor<T, 4>,
-    batch: I32,
-    head: I32,
-    first: I32,
-    limit: I32,
-    tile: &Tile<T>,
-    to: I32,
-    rows: usize,
-    geometry: &Geometry,
-) {
-    let chunks_per_row = geometry.width / CHUNK;
-    let chunks = rows * chunks_per_row;
-    let thread = thread_id(X);
-    for round in range_constexpr(chunks.div_ceil(THREADS)) {
-        let chunk = thread + ((round * THREADS) as i32);
-        let row = chunk / (chunks_per_row as i32);
-        let column = chunk % (chunks_per_row as i32) * (CHUNK as i32);
-        let inside = const_expr((round + 1) * THREADS <= chunks) || row < (rows as i32);
-        if inside {
-            let target = tile.at(to + row, column);
-            let valid = first + row < limit && column < (geometry.head_dim as i32);
-            if const_expr(geometry.vectorized) {
-                cp_async::<16>(target, source.at((batch, head, first + row, column)), valid);
-            } else {
-                let mut values = [T::from(0.0); CHUNK];
-                for element in range_constexpr(CHUNK) {
-                    let place = source.at((batch, head, first + row, column + (element as i32)));
-                    values[element] = place.load_if(valid, T::from(0.0));
-                }
-                target.store_vec(Vector::<T, CHUNK>::from(values));
+fn split_reference(score: F32, scale: F32) -> (F32, F32) {
+    let high = score * scale;
+    let low = (high.abs() < HUGE || score == f32::NEG_INFINITY).select(F32::from(0.0), score.fma(scale, -high));
+    (high, low)
+}
+
+/// Online softmax of a tile of scores, which become probabilities; rescales the accumulators where a row's reference
+/// changes.
+#[device]
+fn softmax<T: MmaElement>(s: &mut FragmentC<Atom<T>>, acc: &mut FragmentC<Atom<T>>, rows: &mut Rows, scale: F32) {
+    let count = rows.sum.len();
+    let elements = s.elements();
+
+    // A thread's part of each row in two chains, then the quad's.
+    let mut maxima = Vec::new();
+    for row in range_constexpr(count) {
+        let mut chains = [F32::from(f32::NEG_INFINITY); 2];
+        for (at, e) in constexpr(elements.iter().filter(|e| row_of(e) == row).enumerate()) {
+            let value = s.get(e.atom, e.value);
+            chains[at % 2] = if const_expr(at < 2) { value } else { chains[at % 2].max(value) };
+        }
+        let mut max = chains[0].max(chains[1]);
+        max = max.max(shfl_xor(max, 1));
+        max = max.max(shfl_xor(max, 2));
+        maxima.push(max);
+    }
+
+    // Rows whose new maximum leaves the slack get it as their reference. The first tile is always such a case.
+    let mut grown = Vec::new();
+    let mut some = Bool::from(false);
+    let mut huge = Bool::from(false);
+    for row in range_constexpr(count) {
+        let grows = maxima[row] * scale > rows.reference[row] * scale + SLACK;
+        some |= grows;
+        huge |= (maxima[row] * scale).abs() >= HUGE && maxima[row] != f32::NEG_INFINITY;
+        grown.push(grows);
+    }
+    if any(some) {
+        for row in range_constexpr(count) {
+            let new = grown[row].select(maxima[row], rows.reference[row]);
+            let ((old_high, old_low), (high, low)) =
+                (split_reference(rows.reference[row], scale), split_reference(new, scale));
+            let factor = grown[row].select(((old_high - high) + (old_low - low)).exp2_fast(), F32::from(1.0));
+            rows.reference[row] = new;
+            rows.sum[row] *= factor;
+            for e in constexpr(acc.elements().iter().filter(|e| row_of(e) == row)) {
+                acc.set(e.atom, e.value, acc.get(e.atom, e.value) * factor);
             }
         }
+    }
+
+    // p = 2^(scale s - reference) by one fused multiply-add and one exponential. Where references are huge, the exact
+    // difference takes the place of the score.
+    let mut factor = scale;
+    let mut references = Vec::new();
+    for row in range_constexpr(count) {
+        // A row without a visible key so far: subtracting 0 keeps -inf - -inf out.
+        let none = rows.reference[row] == f32::NEG_INFINITY;
+        references.push(none.select(F32::from(0.0), rows.reference[row] * scale));
+    }
+    if any(huge) {
+        for row in range_constexpr(count) {
+            let (_, low) = split_reference(rows.reference[row], scale);
+            for e in constexpr(elements.iter().filter(|e| row_of(e) == row)) {
+                s.set(e.atom, e.value, s.get(e.atom, e.value).fma(scale, -references[row]) - low);
+            }
+            references[row] = F32::from(0.0);
+        }
+        factor = F32::from(1.0);
+    }
+    for row in range_constexpr(count) {
+        let base = -references[row];
+        let mut sums = [F32::from(0.0); 2];
+        for (at, e) in constexpr(elements.iter().filter(|e| row_of(e) == row).enumerate()) {
+            let p = s.get(e.atom, e.value).fma(factor, base).exp2_fast();
+            s.set(e.atom, e.value, p);
+            sums[at % 2] = if const_expr(at < 2) { p } else { sums[at % 2] + p };
+        }
+        rows.sum[row] += sums[0] + sums[1];
     }
 }
 
 /// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]` with any strides; query head
 /// `h` reads key head `h / (Hq / Hkv)`. Keys from `kv_len[b]` on are padding. The grid is one block for each
-/// tile of 64 query rows, each head and each sequence, flattened in x with tiles innermost.
+/// tile of query rows, each head and each sequence, flattened in x with tiles innermost.
 #[kernel(block = [THREADS as u32, 1, 1])]
 pub fn fmha_fwd_mma<T: MmaElement>(
     #[comptime] geometry: Geometry,
@@ -99,175 +150,158 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     lse: TensorMut<F32, 3>,
     scale: F32,
 ) {
-    let block_n = block_n(geometry.head_dim);
-    let k_steps = geometry.width / 16;
-    let n_tiles = block_n / 8;
-    let d_tiles = geometry.width / 8;
+    let (head_dim, width) = (geometry.head_dim, geometry.width);
+    let (block_m, block_n) = (block_m(head_dim), block_n(head_dim));
+    let vector = geometry.vector();
 
     let (seqlen_q, seqlen_kv) = (q.extent(2), k.extent(2));
-    let m_blocks = (seqlen_q + (BLOCK_M as i32 - 1)) / (BLOCK_M as i32);
+    let m_blocks = (seqlen_q + (block_m as i32 - 1)) / (block_m as i32);
     let block = block_id(X);
-    let first_row = block % m_blocks * (BLOCK_M as i32);
+    let m_block = block % m_blocks;
+    let first_row = m_block * (block_m as i32);
     let head = block / m_blocks % q.extent(1);
     let batch = block / m_blocks / q.extent(1);
     let head_kv = head / (q.extent(1) / k.extent(1));
 
-    let lane = lane_id();
-    let warp = warp_id();
-    // Row and column of this lane's first accumulator element (PTX ISA, mma.m16n8k16: groupID, threadID_in_group).
-    let row_in_warp = lane / 4;
-    let column_in_tile = lane % 4 * 2;
-    let row = first_row + warp * 16 + row_in_warp;
-
     // A length that is no length must not lead out of K.
     let keys = kv_len.at(batch).load().max(0).min(seqlen_kv);
     let visible = if const_expr(geometry.causal) {
-        keys.min(causal_limit(first_row + (BLOCK_M as i32 - 1), seqlen_q, seqlen_kv))
+        keys.min(causal_limit(first_row + (block_m as i32 - 1), seqlen_q, seqlen_kv))
     } else {
         keys
     };
     let tiles = (visible.max(0) + (block_n as i32 - 1)) / (block_n as i32);
 
-    let q_tile = Tile::<T>::new("q", BLOCK_M, geometry.width);
-    let k_tile = Tile::<T>::new("k", 2 * block_n, geometry.width);
-    let v_tile = Tile::<T>::new("v", 2 * block_n, geometry.width);
+    // Rows in shared memory are 16 bytes longer than their elements, so that the eight rows that one phase of
+    // `ldmatrix` reads lie in eight different groups of four banks.
+    let pitch = width + CHUNK;
+    let q_tile = shared_tensor::<T>("q", layout![(block_m, width); (pitch, 1)]);
+    let k_tiles = shared_tensor::<T>("k", layout![(block_n, width, 2); (pitch, 1, block_n * pitch)]);
+    let v_tiles = shared_tensor::<T>("v", layout![(block_n, width, 2); (pitch, 1, block_n * pitch)]);
 
-    copy_rows(q, batch, head, first_row, seqlen_q, &q_tile, I32::from(0), BLOCK_M, &geometry);
-    copy_rows(k, batch, head_kv, I32::from(0), keys, &k_tile, I32::from(0), block_n, &geometry);
-    copy_rows(v, batch, head_kv, I32::from(0), keys, &v_tile, I32::from(0), block_n, &geometry);
+    // Rows beyond the last key, and columns beyond the head dimension, become zero: what is masked must not bring in NaN
+    // by `0 * NaN`.
+    let rows_of = TiledCopy::<T>::rows(CopyAtom::CpAsync, THREADS, width, CHUNK);
+    let (k_head, v_head) = (k.matrix((batch, head_kv)), v.matrix((batch, head_kv)));
+    let (k_head, v_head) = (k_head.with_extent(0, keys), v_head.with_extent(0, keys));
+    let fill = |tile: I32, stage: I32| {
+        for (from, to) in constexpr([(k_head, &k_tiles), (v_head, &v_tiles)]) {
+            let mut from = from.tile([block_n, width], (tile, 0)).vectors(vector);
+            if const_expr(head_dim == width) {
+                from = from.whole_rows();
+            }
+            copy(&rows_of, &rows_of.partition_global(&from), &rows_of.partition_shared(&to.stage(stage)));
+        }
+    };
+    let q_head = q.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector);
+    copy(&rows_of, &rows_of.partition_global(&q_head), &rows_of.partition_shared(&q_tile));
+    fill(I32::from(0), I32::from(0));
     cp_async_commit();
 
-    let scale_log2 = scale * std::f32::consts::LOG2_E;
-    let mut acc = vec![[F32::from(0.0); 4]; d_tiles];
-    // Two rows a lane: `row` and `row + 8`.
-    let mut max = [F32::from(f32::NEG_INFINITY); 2];
-    let mut sum = [F32::from(0.0); 2];
+    let mma = TiledMma::<Atom<T>>::new([WARPS, 1]);
+    let mut acc = mma.accumulators(block_m, width);
+    let count = block_m / WARPS / 8;
+    let mut rows =
+        Rows { reference: vec![F32::from(f32::NEG_INFINITY); count], sum: vec![F32::from(0.0); count] };
+    let [row_in_tile, column_in_tile] = mma.thread_coordinate(block_m, block_n);
+    let row = first_row + row_in_tile;
+    let q_part = mma.partition_a(&q_tile);
+
+    // The largest score is what scaling by a positive number leaves the largest: of a negative scale, the sign goes to
+    // Q. (0 becomes tiny, so that -inf times it is no NaN.)
+    if scale < 0.0 {
+        cp_async_wait(0);
+        barrier();
+        negate(&q_tile, block_m, width);
+        barrier();
+    }
+    let scale_log2 = (scale.abs() * std::f32::consts::LOG2_E).max(f32::MIN_POSITIVE);
 
     for tile in range(tiles) {
-        let stage = tile % 2 * (block_n as i32);
+        let stage = tile % 2;
         let first_key = tile * (block_n as i32);
         cp_async_wait(0);
         // Tile `tile` is there for all warps, and all are done with the stage that is filled next.
         barrier();
-        let next_key = first_key + (block_n as i32);
-        let next_stage = (block_n as i32) - stage;
         if tile + 1 < tiles {
-            copy_rows(k, batch, head_kv, next_key, keys, &k_tile, next_stage, block_n, &geometry);
-            copy_rows(v, batch, head_kv, next_key, keys, &v_tile, next_stage, block_n, &geometry);
+            fill(tile + 1, 1 - stage);
         }
         cp_async_commit();
 
-        // S = Q K^T: 16 rows x block_n keys a warp.
-        let mut s = vec![[F32::from(0.0); 4]; n_tiles];
-        for step in range_constexpr(k_steps) {
-            let column = lane / 16 * 8 + ((step * 16) as i32);
-            let a = ldmatrix_x4(q_tile.at(warp * 16 + lane % 16, column));
-            for pair in range_constexpr(n_tiles / 2) {
-                let key = stage + ((pair * 16) as i32) + lane % 8 + lane / 16 * 8;
-                let column = lane / 8 % 2 * 8 + ((step * 16) as i32);
-                let b = ldmatrix_x4(k_tile.at(key, column));
-                s[2 * pair] = mma_m16n8k16(a, [b[0], b[1]], s[2 * pair]);
-                s[2 * pair + 1] = mma_m16n8k16(a, [b[2], b[3]], s[2 * pair + 1]);
-            }
+        // S = Q K'.
+        let mut s = mma.accumulators(block_m, block_n);
+        let k_part = mma.partition_b(&k_tiles.stage(stage));
+        for step in range_constexpr(k_part.k_steps()) {
+            gemm(&q_part.load(step), &k_part.load(step), &mut s);
         }
 
-        for t in range_constexpr(n_tiles) {
-            for e in range_constexpr(4) {
-                s[t][e] *= scale_log2;
-            }
-        }
         // Only tiles that reach past the last key or over the diagonal have something to mask.
         let mut masked = first_key + (block_n as i32) > keys;
         if const_expr(geometry.causal) {
             masked |= first_key + (block_n as i32) > causal_limit(first_row, seqlen_q, seqlen_kv);
         }
         if masked {
-            for e in range_constexpr(4) {
+            for e in constexpr(s.elements()) {
                 let limit = if const_expr(geometry.causal) {
-                    keys.min(causal_limit(row + ((e / 2 * 8) as i32), seqlen_q, seqlen_kv))
+                    keys.min(causal_limit(row + (e.row as i32), seqlen_q, seqlen_kv))
                 } else {
                     keys
                 };
-                for t in range_constexpr(n_tiles) {
-                    let key = first_key + column_in_tile + ((t * 8 + e % 2) as i32);
-                    s[t][e] = (key < limit).select(s[t][e], F32::from(f32::NEG_INFINITY));
-                }
+                let visible = first_key + column_in_tile + (e.column as i32) < limit;
+                s.set(e.atom, e.value, visible.select(s.get(e.atom, e.value), F32::from(f32::NEG_INFINITY)));
             }
         }
 
-        // Online softmax of the two rows.
-        for half in range_constexpr(2) {
-            let mut tile_max = s[0][2 * half].max(s[0][2 * half + 1]);
-            for t in range_constexpr(1, n_tiles) {
-                tile_max = tile_max.max(s[t][2 * half]).max(s[t][2 * half + 1]);
-            }
-            tile_max = tile_max.max(shfl_xor(tile_max, 1));
-            tile_max = tile_max.max(shfl_xor(tile_max, 2));
-            let new_max = max[half].max(tile_max);
-            // A row without a visible key so far: subtracting 0 keeps -inf - -inf out.
-            let base = (new_max == f32::NEG_INFINITY).select(F32::from(0.0), new_max);
-            let rescale = (max[half] - base).exp2_fast();
-            max[half] = new_max;
-            let mut tile_sum = F32::from(0.0);
-            for t in range_constexpr(n_tiles) {
-                for e in range_constexpr(2 * half, 2 * half + 2) {
-                    s[t][e] = (s[t][e] - base).exp2_fast();
-                    tile_sum += s[t][e];
-                }
-            }
-            sum[half] = sum[half] * rescale + tile_sum;
-            for t in range_constexpr(d_tiles) {
-                acc[t][2 * half] *= rescale;
-                acc[t][2 * half + 1] *= rescale;
-            }
-        }
+        softmax(&mut s, &mut acc, &mut rows, scale_log2);
 
-        // O += P V. Two neighbouring accumulator tiles of S are one A fragment of P: no data moves.
-        for step in range_constexpr(block_n / 16) {
-            let (lo, hi) = (s[2 * step], s[2 * step + 1]);
-            let p =
-                [pack::<T>(lo[0], lo[1]), pack::<T>(lo[2], lo[3]), pack::<T>(hi[0], hi[1]), pack::<T>(hi[2], hi[3])];
-            for pair in range_constexpr(d_tiles / 2) {
-                let key = stage + ((step * 16) as i32) + lane % 16;
-                let column = lane / 16 * 8 + ((pair * 16) as i32);
-                let b = ldmatrix_x4_trans(v_tile.at(key, column));
-                acc[2 * pair] = mma_m16n8k16(p, [b[0], b[1]], acc[2 * pair]);
-                acc[2 * pair + 1] = mma_m16n8k16(p, [b[2], b[3]], acc[2 * pair + 1]);
-            }
+        // O += P V. Two neighbouring accumulators of S are one A fragment of P: no data moves.
+        let p = s.to_a();
+        let v_part = mma.partition_b(&v_tiles.stage(stage).transposed());
+        for step in range_constexpr(v_part.k_steps()) {
+            gemm(&p.step(step), &v_part.load(step), &mut acc);
         }
     }
-    // The last group may be empty, but a block must not end with copies in flight.
+    // The last group may be empty, but a block must not end with copies in flight; and without keys this is where Q
+    // arrives.
     cp_async_wait(0);
+    barrier();
 
-    for half in range_constexpr(2) {
-        let row = row + ((half * 8) as i32);
-        let mut total = sum[half];
+    let lane = lane_id();
+    for at in range_constexpr(count) {
+        let mut total = rows.sum[at];
         total += shfl_xor(total, 1);
         total += shfl_xor(total, 2);
         let empty = total == 0.0;
         let inverse = empty.select(F32::from(0.0), F32::from(1.0) / empty.select(F32::from(1.0), total));
-        if row < seqlen_q {
-            for t in range_constexpr(geometry.head_dim / 8) {
-                let column = column_in_tile + ((t * 8) as i32);
-                let pair = pack::<T>(acc[t][2 * half] * inverse, acc[t][2 * half + 1] * inverse);
-                let place = o.at((batch, head, row, column));
-                if const_expr(geometry.vectorized) {
-                    place.store_vec(pair);
-                } else {
-                    place.store(pair.get(0));
-                    o.at((batch, head, row, column + 1)).store(pair.get(1));
-                }
-            }
-            if lane % 4 == 0 {
-                let value = empty.select(F32::from(f32::NEG_INFINITY), (max[half] + total.log2()) * LN_2);
-                lse.at((batch, head, row)).store(value);
-            }
+        for e in constexpr(acc.elements().iter().filter(|e| row_of(e) == at)) {
+            acc.set(e.atom, e.value, acc.get(e.atom, e.value) * inverse);
+        }
+        let row = row + ((at * 8) as i32);
+        if row < seqlen_q && lane % 4 == 0 {
+            let value = (rows.reference[at] * scale_log2 + total.log2()) * LN_2;
+            lse.at((batch, head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), value));
         }
     }
+    // O goes through the memory of Q, whose rows no other warp reads, to leave in rows of 16 bytes.
+    mma.store_c(&acc, &q_tile);
+    barrier();
+    let o_head = o.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector);
+    copy(&rows_of, &rows_of.partition_shared(&q_tile), &rows_of.partition_global(&o_head));
 }
 
-/// Two neighbouring elements of a row, rounded to nearest even.
+/// Changes the sign of a tile of rows in shared memory.
 #[device]
-fn pack<T: MmaElement>(low: F32, high: F32) -> Vector<T, 2> {
-    Vector::<F32, 2>::from([low, high]).cast::<T>()
+fn negate<T: MmaElement>(tile: &SharedTensor<T>, rows: usize, columns: usize) {
+    let chunks = columns / CHUNK;
+    for round in range_constexpr((rows * chunks).div_ceil(THREADS)) {
+        let chunk = thread_id(X) + ((round * THREADS) as i32);
+        if chunk < ((rows * chunks) as i32) {
+            let place = tile.at((chunk / (chunks as i32), chunk % (chunks as i32) * (CHUNK as i32)));
+            let mut values = place.load_vec::<CHUNK>().to_array();
+            for at in range_constexpr(CHUNK) {
+                values[at] = -values[at];
+            }
+            place.store_vec(Vector::<T, CHUNK>::from(values));
+        }
+    }
 }

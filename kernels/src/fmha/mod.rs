@@ -59,6 +59,11 @@ impl Geometry {
         }
         Ok(Geometry { head_dim, width: head_dim.next_multiple_of(16), causal, vectorized })
     }
+
+    /// Elements that are moved at a time: 16 bytes, or one.
+    fn vector(&self) -> usize {
+        if self.vectorized { 8 } else { 1 }
+    }
 }
 
 /// How many keys `row` sees under the causal mask; not positive for a row that sees none.
@@ -135,7 +140,7 @@ impl<H: Element> Forward<'_, H> {
         let device = self.q.device().clone();
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         if device.target().is_nvidia() {
-            let grid = [blocks(&shape, mma::BLOCK_M), 1, 1];
+            let grid = [blocks(&shape, mma::block_m(shape.head_dim)), 1, 1];
             mma::fmha_fwd_mma::<T>::new(geometry).grid(grid).launch(&device, arguments)
         } else {
             let grid = [blocks(&shape, mfma::BLOCK_M), 1, 1];
