@@ -378,20 +378,37 @@ fn convert_register(from: &OperandSpec, to: &OperandSpec, values: &[RawValue], l
     }
 }
 
-/// A fragment that can be operand `R` of atom `M`: [`Fragment<M, R>`](Fragment) itself.
+/// What can be the left factor of a product with atom `M`: [`FragmentA<M>`](FragmentA).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not operand {R} of `{M}`",
-    label = "a fragment of another role, atom or element type",
-    note = "`gemm(&a, &b, &mut acc)` multiplies the A fragment (M x K) by the B fragment (K x N) of the accumulator's own atom",
-    note = "load it with `partition_a` or `partition_b` of the same `TiledMma`, or convert accumulators with `to_a`"
+    message = "the left factor of `gemm` must be a fragment A of the accumulators' atom",
+    label = "this is `{Self}`",
+    note = "`gemm(&a, &b, &mut acc)` multiplies A (M x K) by B (K x N); all three are of one atom",
+    note = "`partition_a` of the atom's `TiledMma` loads an A, and `to_a` makes one of accumulators"
 )]
-pub trait OperandOf<M: MmaAtom, R: OperandRole> {
+pub trait FactorA<M: MmaAtom> {
     #[doc(hidden)]
-    fn fragment(&self) -> &Fragment<M, R>;
+    fn fragment(&self) -> &FragmentA<M>;
 }
 
-impl<M: MmaAtom, R: OperandRole> OperandOf<M, R> for Fragment<M, R> {
-    fn fragment(&self) -> &Fragment<M, R> {
+/// What can be the right factor of a product with atom `M`: [`FragmentB<M>`](FragmentB).
+#[diagnostic::on_unimplemented(
+    message = "the right factor of `gemm` must be a fragment B of the accumulators' atom",
+    label = "this is `{Self}`",
+    note = "`gemm(&a, &b, &mut acc)` multiplies A (M x K) by B (K x N); all three are of one atom",
+    note = "`partition_b` of the atom's `TiledMma` loads a B, and `to_b` makes one of transposed accumulators"
+)]
+pub trait FactorB<M: MmaAtom> {
+    #[doc(hidden)]
+    fn fragment(&self) -> &FragmentB<M>;
+}
+
+impl<M: MmaAtom> FactorA<M> for FragmentA<M> {
+    fn fragment(&self) -> &Self {
+        self
+    }
+}
+impl<M: MmaAtom> FactorB<M> for FragmentB<M> {
+    fn fragment(&self) -> &Self {
         self
     }
 }
@@ -401,7 +418,7 @@ impl<M: MmaAtom, R: OperandRole> OperandOf<M, R> for Fragment<M, R> {
 /// `a` is a grid of (m, k) atoms, `b` of (n, k), `acc` of (m, n); grids that do not go together are a trace error
 /// here, and so is a chip without the instruction.
 #[track_caller]
-pub fn gemm<M: MmaAtom>(a: &impl OperandOf<M, operand::A>, b: &impl OperandOf<M, operand::B>, acc: &mut FragmentC<M>) {
+pub fn gemm<M: MmaAtom>(a: &impl FactorA<M>, b: &impl FactorB<M>, acc: &mut FragmentC<M>) {
     let loc = Location::caller();
     let (a, b) = (a.fragment(), b.fragment());
     let [[m, k], [n, k_of_b], [m_of_c, n_of_c]] = [a.grid(), b.grid(), acc.grid()];

@@ -28,7 +28,7 @@ mod tiled_mma;
 mod tests;
 
 pub use banks::{Spread, WarpAccess, access_conflicts, bank_phases, conflict_free};
-pub use fragment::{Element, Fragment, FragmentA, FragmentB, FragmentC, OperandOf, gemm, operand};
+pub use fragment::{Element, FactorA, FactorB, Fragment, FragmentA, FragmentB, FragmentC, gemm, operand};
 pub use global_tile::GlobalTile;
 pub use operand_load::{GlobalOperand, SharedOperand};
 pub use shared_tensor::{IntoLayout, LayoutResult, SharedTensor, shared_tensor};

@@ -1,8 +1,10 @@
 //! `fmha_fwd` for NVIDIA chips: FlashAttention-2 with `cp.async`, `ldmatrix` and `mma.sync`.
 //!
-//! A block of four warps computes 128 query rows of one head (64 for wide heads); each warp owns a quarter of them, so
-//! that a row's maximum and sum never leave a quad of lanes. Keys and values come in tiles, double buffered: while
-//! tile `j` is multiplied, tile `j + 1` is on its way to shared memory.
+//! A block of four warps computes 128 query rows of one head (64 of wide heads); each warp owns a quarter of them, so
+//! that a row's maximum and sum never leave a quad of lanes. Keys and values come in tiles. Either there are two stages of
+//! both, and while tile `j` is multiplied, tile `j + 1` is on its way; or there is one, and the values are on their way during
+//! the first product, the next keys during the second. What a head dimension gets was measured on an H200: see
+//! [`Tiling`].
 //!
 //! Formulas: T. Dao, "FlashAttention-2" (2023), algorithm 1, in base 2: with `t = scale * log2(e) * q.k` and any
 //! reference `r`, `p = 2^(t - r)`, `l = sum p`, the result is `O = P V / l` and `LSE = (r + log2 l) * ln 2`. The reference
@@ -25,14 +27,27 @@ const SLACK: f32 = 8.0;
 /// References from here on are not exact enough as one number: the rounding of `t` is more than 2^-8.
 const HUGE: f32 = 65536.0;
 
-/// Query rows of a block: as many as leave room for the accumulators in registers.
-pub(super) const fn block_m(head_dim: usize) -> usize {
-    if head_dim > 128 { 64 } else { 128 }
+/// Sizes by head dimension: rows and keys are bounded by registers (accumulators take `rows * D`, scores `rows * keys`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tiling {
+    /// Query rows of a block.
+    pub(super) rows: usize,
+    /// Keys of a tile.
+    keys: usize,
+    /// Stages of K and V in shared memory.
+    stages: usize,
+    /// Whether Q stays in registers; else it is read from shared memory for each tile.
+    q_in_registers: bool,
 }
 
-/// Keys of a tile: as many as leave room for two stages and the accumulators.
-pub(super) const fn block_n(head_dim: usize) -> usize {
-    if head_dim > 128 { 32 } else { 64 }
+impl Tiling {
+    pub(super) const fn new(head_dim: usize) -> Self {
+        match head_dim {
+            ..=64 => Tiling { rows: 128, keys: 64, stages: 2, q_in_registers: true },
+            65..=128 => Tiling { rows: 128, keys: 32, stages: 2, q_in_registers: false },
+            _ => Tiling { rows: 64, keys: 64, stages: 1, q_in_registers: false },
+        }
+    }
 }
 
 /// The atom of both products.
@@ -138,7 +153,8 @@ fn softmax<T: MmaElement>(s: &mut FragmentC<Atom<T>>, acc: &mut FragmentC<Atom<T
 
 /// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]` with any strides; query head
 /// `h` reads key head `h / (Hq / Hkv)`. Keys from `kv_len[b]` on are padding. The grid is one block for each
-/// tile of query rows, each head and each sequence, flattened in x with tiles innermost.
+/// tile of query rows, each head and each sequence, flattened in x: with tiles innermost, or, where causal, with the last
+/// tiles of all heads first, since these have the most keys.
 #[kernel(block = [THREADS as u32, 1, 1])]
 pub fn fmha_fwd_mma<T: MmaElement>(
     #[comptime] geometry: Geometry,
@@ -151,16 +167,20 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     scale: F32,
 ) {
     let (head_dim, width) = (geometry.head_dim, geometry.width);
-    let (block_m, block_n) = (block_m(head_dim), block_n(head_dim));
+    let Tiling { rows: block_m, keys: block_n, stages, q_in_registers } = Tiling::new(head_dim);
     let vector = geometry.vector();
 
     let (seqlen_q, seqlen_kv) = (q.extent(2), k.extent(2));
     let m_blocks = (seqlen_q + (block_m as i32 - 1)) / (block_m as i32);
     let block = block_id(X);
-    let m_block = block % m_blocks;
+    let (m_block, row_of_heads) = if const_expr(geometry.causal) {
+        let heads = q.extent(0) * q.extent(1);
+        (m_blocks - 1 - block / heads, block % heads)
+    } else {
+        (block % m_blocks, block / m_blocks)
+    };
     let first_row = m_block * (block_m as i32);
-    let head = block / m_blocks % q.extent(1);
-    let batch = block / m_blocks / q.extent(1);
+    let (head, batch) = (row_of_heads % q.extent(1), row_of_heads / q.extent(1));
     let head_kv = head / (q.extent(1) / k.extent(1));
 
     // A length that is no length must not lead out of K.
@@ -176,33 +196,33 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     // `ldmatrix` reads lie in eight different groups of four banks.
     let pitch = width + CHUNK;
     let q_tile = shared_tensor::<T>("q", layout![(block_m, width); (pitch, 1)]);
-    let k_tiles = shared_tensor::<T>("k", layout![(block_n, width, 2); (pitch, 1, block_n * pitch)]);
-    let v_tiles = shared_tensor::<T>("v", layout![(block_n, width, 2); (pitch, 1, block_n * pitch)]);
+    let k_tiles = shared_tensor::<T>("k", layout![(block_n, width, stages); (pitch, 1, block_n * pitch)]);
+    let v_tiles = shared_tensor::<T>("v", layout![(block_n, width, stages); (pitch, 1, block_n * pitch)]);
 
     // Rows beyond the last key, and columns beyond the head dimension, become zero: what is masked must not bring in NaN
     // by `0 * NaN`.
     let rows_of = TiledCopy::<T>::rows(CopyAtom::CpAsync, THREADS, width, CHUNK);
     let (k_head, v_head) = (k.matrix((batch, head_kv)), v.matrix((batch, head_kv)));
     let (k_head, v_head) = (k_head.with_extent(0, keys), v_head.with_extent(0, keys));
-    let fill = |tile: I32, stage: I32| {
-        for (from, to) in constexpr([(k_head, &k_tiles), (v_head, &v_tiles)]) {
-            let mut from = from.tile([block_n, width], (tile, 0)).vectors(vector);
-            if const_expr(head_dim == width) {
-                from = from.whole_rows();
-            }
-            copy(&rows_of, &rows_of.partition_global(&from), &rows_of.partition_shared(&to.stage(stage)));
+    let fill = |from: Tensor<T, 2>, to: &SharedTensor<T>, tile: I32, stage: I32| {
+        let mut from = from.tile([block_n, width], (tile, 0)).vectors(vector);
+        if const_expr(head_dim == width) {
+            from = from.whole_rows();
         }
+        copy(&rows_of, &rows_of.partition_global(&from), &rows_of.partition_shared(&to.stage(stage)));
     };
     let q_head = q.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector);
     copy(&rows_of, &rows_of.partition_global(&q_head), &rows_of.partition_shared(&q_tile));
-    fill(I32::from(0), I32::from(0));
+    fill(k_head, &k_tiles, I32::from(0), I32::from(0));
+    if const_expr(stages == 2) {
+        fill(v_head, &v_tiles, I32::from(0), I32::from(0));
+    }
     cp_async_commit();
 
     let mma = TiledMma::<Atom<T>>::new([WARPS, 1]);
     let mut acc = mma.accumulators(block_m, width);
     let count = block_m / WARPS / 8;
-    let mut rows =
-        Rows { reference: vec![F32::from(f32::NEG_INFINITY); count], sum: vec![F32::from(0.0); count] };
+    let mut rows = Rows { reference: vec![F32::from(f32::NEG_INFINITY); count], sum: vec![F32::from(0.0); count] };
     let [row_in_tile, column_in_tile] = mma.thread_coordinate(block_m, block_n);
     let row = first_row + row_in_tile;
     let q_part = mma.partition_a(&q_tile);
@@ -217,14 +237,26 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     }
     let scale_log2 = (scale.abs() * std::f32::consts::LOG2_E).max(f32::MIN_POSITIVE);
 
+    let mut q_fragments = Vec::new();
+    if const_expr(q_in_registers) {
+        cp_async_wait(0);
+        barrier();
+        for step in range_constexpr(q_part.k_steps()) {
+            q_fragments.push(q_part.load(step));
+        }
+    }
+
     for tile in range(tiles) {
-        let stage = tile % 2;
+        let stage = if const_expr(stages == 2) { tile % 2 } else { I32::from(0) };
         let first_key = tile * (block_n as i32);
         cp_async_wait(0);
-        // Tile `tile` is there for all warps, and all are done with the stage that is filled next.
+        // Keys `tile` (with two stages, values too) are there for all warps, and all are done with what is filled next.
         barrier();
-        if tile + 1 < tiles {
-            fill(tile + 1, 1 - stage);
+        if const_expr(stages == 1) {
+            fill(v_head, &v_tiles, tile, stage);
+        } else if tile + 1 < tiles {
+            fill(k_head, &k_tiles, tile + 1, 1 - stage);
+            fill(v_head, &v_tiles, tile + 1, 1 - stage);
         }
         cp_async_commit();
 
@@ -232,7 +264,20 @@ pub fn fmha_fwd_mma<T: MmaElement>(
         let mut s = mma.accumulators(block_m, block_n);
         let k_part = mma.partition_b(&k_tiles.stage(stage));
         for step in range_constexpr(k_part.k_steps()) {
-            gemm(&q_part.load(step), &k_part.load(step), &mut s);
+            if const_expr(q_in_registers) {
+                gemm(&q_fragments[step], &k_part.load(step), &mut s);
+            } else {
+                gemm(&q_part.load(step), &k_part.load(step), &mut s);
+            }
+        }
+        if const_expr(stages == 1) {
+            cp_async_wait(0);
+            // The values are there for all warps, and all are done with the keys.
+            barrier();
+            if tile + 1 < tiles {
+                fill(k_head, &k_tiles, tile + 1, stage);
+            }
+            cp_async_commit();
         }
 
         // Only tiles that reach past the last key or over the diagonal have something to mask.

@@ -140,7 +140,7 @@ impl<H: Element> Forward<'_, H> {
         let device = self.q.device().clone();
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         if device.target().is_nvidia() {
-            let grid = [blocks(&shape, mma::block_m(shape.head_dim)), 1, 1];
+            let grid = [blocks(&shape, mma::Tiling::new(shape.head_dim).rows), 1, 1];
             mma::fmha_fwd_mma::<T>::new(geometry).grid(grid).launch(&device, arguments)
         } else {
             let grid = [blocks(&shape, mfma::BLOCK_M), 1, 1];
