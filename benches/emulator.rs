@@ -80,7 +80,9 @@ fn elementwise_warp_operations(bencher: Bencher, checks: &str) {
 }
 
 fn fmha_fwd(head_dim: usize) -> mma::fmha_fwd_mma<F16> {
-    mma::fmha_fwd_mma::new(Geometry::new(head_dim, true, true).unwrap())
+    let geometry = Geometry::new(head_dim, true, true).unwrap();
+    let tiling = mma::Tiling::small(&geometry);
+    mma::fmha_fwd_mma::new(geometry, tiling)
 }
 
 const HEAD_DIMS: [usize; 2] = [64, 256];

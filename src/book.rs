@@ -29,7 +29,9 @@ chapters! {
     tiles = "../docs/src/reference/tiles.md",
     threads = "../docs/src/reference/threads.md",
     collectives = "../docs/src/reference/collectives.md",
+    hopper = "../docs/src/reference/hopper.md",
     atomics = "../docs/src/reference/atomics.md",
     printing = "../docs/src/reference/printing.md",
     emulator = "../docs/src/reference/emulator.md",
+    artifacts = "../docs/src/reference/artifacts.md",
 }

@@ -3,10 +3,13 @@
 //! The traced module describes itself: everything here is read back from the attributes of its
 //! `gpu.func`, so that a module parsed from text is as good as one just traced.
 
+mod alignment;
+
 use std::panic::AssertUnwindSafe;
 
 use melior::ir::attribute::{
-    DenseI32ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+    DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute,
+    TypeAttribute,
 };
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, OperationRef, WalkOrder, WalkResult};
 use melior::ir::r#type::FunctionType;
@@ -15,70 +18,11 @@ use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Identifier, Module,
 use crate::dialect;
 use crate::mlir::{self, IrModule, array_elements};
 use crate::rt::{EndlessRecursion, Kernel, KernelParams, ParamBuilder, ParamValues};
-use crate::trace::{self, Loc, Trace};
-use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
-
-/// Resource attributes of `#[kernel(..)]`. `None` leaves the choice to the compiler.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KernelAttributes {
-    /// Threads of a block in x, y, z.
-    pub block: [u32; 3],
-    /// Blocks that should fit on one multiprocessor at once.
-    pub min_blocks: Option<u32>,
-    /// Registers a thread may use.
-    pub max_regs: Option<u32>,
-    /// Waves a SIMD unit should hold (AMD).
-    pub waves_per_eu: Option<u32>,
-    /// Blocks of a cluster in x, y, z (sm_90 and later).
-    pub cluster: Option<[u32; 3]>,
-}
-
-impl KernelAttributes {
-    /// Threads of a block.
-    pub fn threads(&self) -> u64 {
-        self.block.iter().map(|&n| u64::from(n)).product()
-    }
-}
-
-/// What one parameter of a kernel is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ParamKind {
-    /// One value, passed by value.
-    Scalar(ScalarType),
-    /// A view of global memory: pointer, extents (i32), strides (i64, in elements).
-    Tensor {
-        /// Element type.
-        elem: ScalarType,
-        /// Number of dimensions.
-        rank: usize,
-        /// Whether the kernel may write it.
-        mutable: bool,
-    },
-}
-
-/// One parameter of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ParamDesc {
-    /// Name in the source.
-    pub name: String,
-    /// What it is.
-    pub kind: ParamKind,
-}
-
-/// What a launch must know of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KernelMeta {
-    /// Symbol of the kernel.
-    pub name: String,
-    /// Chip that it was traced for.
-    pub target: Target,
-    /// Block size and resource wishes.
-    pub attributes: KernelAttributes,
-    /// Shared memory of a block, in bytes.
-    pub shared_bytes: u32,
-    /// Parameters in source order.
-    pub params: Vec<ParamDesc>,
-}
+use crate::trace::{self, IrType, Loc, Trace};
+use crate::types::MapUse;
+use crate::{
+    Diagnostic, Error, KernelAttributes, KernelMeta, ParamDesc, ParamKind, ScalarType, SourceLocation, Target,
+};
 
 /// A kernel as MLIR, before any lowering.
 #[derive(Debug)]
@@ -105,23 +49,11 @@ impl Traced {
     }
 }
 
-/// Static shared memory that an NVIDIA kernel may declare; beyond it, memory is asked for at launch
-/// (CUDA C++ Programming Guide, "Shared Memory": kernels relying on more than 48 KB must use dynamic memory).
-const NVIDIA_STATIC_SHARED_BYTES: u32 = 48 * 1024;
-
 impl KernelMeta {
-    /// Bytes of dynamic shared memory that a launch must ask for; then the kernel has no static one.
-    ///
-    /// On NVIDIA the launcher must also raise the function's limit to it
-    /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`). On AMD shared memory is always static.
-    pub fn dynamic_shared_bytes(&self) -> u32 {
-        let dynamic = self.target.is_nvidia() && self.shared_bytes > NVIDIA_STATIC_SHARED_BYTES;
-        if dynamic { self.shared_bytes } else { 0 }
-    }
-
     /// Reads the attributes of the module's only `gpu.func`.
     fn read(module: &IrModule) -> Result<Self, Error> {
         let mut found: Vec<Result<Self, String>> = Vec::new();
+        let mut waits = false;
         module.module().as_operation().walk(WalkOrder::PreOrder, |operation| {
             if operation.name().as_string_ref().as_str() == Ok("gpu.func") {
                 found.push(Self::read_function(&operation));
@@ -129,8 +61,26 @@ impl KernelMeta {
             }
             WalkResult::Advance
         });
+        module.module().as_operation().walk(WalkOrder::PreOrder, |operation| {
+            let is_wait = operation.name().as_string_ref().as_str() == Ok("lw.grid_dependency")
+                && string(&operation, "kind").is_ok_and(|kind| kind == "wait");
+            waits |= is_wait;
+            WalkResult::Advance
+        });
         match found.len() {
-            1 => found.remove(0).map_err(|message| Diagnostic::error(message).into()),
+            1 => match found.remove(0) {
+                Ok(mut meta) => {
+                    let known = alignment::of_arguments(module);
+                    // Scalars are one argument, tensors one for the address and two for each dimension.
+                    let mut argument = 0;
+                    for param in &meta.params {
+                        meta.alignments.push(known.get(argument).copied().unwrap_or(1));
+                        argument += param.kind.arguments();
+                    }
+                    Ok(Self { waits_for_previous: waits, ..meta })
+                }
+                Err(message) => Err(Diagnostic::error(message).into()),
+            },
             0 => Err(Error::new("the module holds no kernel (`gpu.func`)")),
             n => Err(Error::new(format!("the module holds {n} kernels; one is expected"))),
         }
@@ -162,6 +112,8 @@ impl KernelMeta {
             shared_bytes: u32::try_from(shared_bytes).map_err(|_| wrong("lw.shared_bytes"))?,
             params,
             name,
+            alignments: Vec::new(),
+            waits_for_previous: false,
         })
     }
 }
@@ -176,16 +128,27 @@ impl ParamDesc {
         let Some(elem) = text("lw.elem") else { return Ok(None) };
         let elem = ScalarType::from_name(&elem).ok_or_else(|| format!("unknown element type `{elem}`"))?;
         let name = text("lw.name").ok_or("`lw.name` is missing")?;
+        let number = |name: &str| {
+            let attribute = dictionary.element_by_name(name)?;
+            Some(IntegerAttribute::try_from(attribute).ok()?.value())
+        };
+        let rank = || number("lw.rank").ok_or("`lw.rank` is missing");
         let kind = match text("lw.access") {
-            None => ParamKind::Scalar(elem),
-            Some(access) => {
-                let rank = dictionary
-                    .element_by_name("lw.rank")
-                    .and_then(|a| IntegerAttribute::try_from(a).ok())
-                    .ok_or("`lw.rank` is missing")?
-                    .value();
-                ParamKind::Tensor { elem, rank: rank as usize, mutable: access == "write" }
+            _ if text("lw.role").as_deref() == Some("tensor_map") => {
+                let shape = dictionary.element_by_name("lw.box").and_then(|a| DenseI64ArrayAttribute::try_from(a).ok());
+                let shape = shape.ok_or("`lw.box` is missing")?;
+                let mut box_shape = [0; 5];
+                for (index, extent) in box_shape.iter_mut().enumerate().take(shape.len()) {
+                    let value = shape.element(index).map_err(|e| e.to_string())?;
+                    *extent = u32::try_from(value).map_err(|_| format!("a box of {value} elements"))?;
+                }
+                let swizzle = number("lw.swizzle").and_then(|n| u32::try_from(n).ok());
+                let swizzle = swizzle.ok_or("`lw.swizzle` is missing")?;
+                let mutable = text("lw.access").as_deref() == Some("write");
+                ParamKind::TensorMap { elem, rank: rank()? as usize, box_shape, swizzle, mutable }
             }
+            None => ParamKind::Scalar(elem),
+            Some(access) => ParamKind::Tensor { elem, rank: rank()? as usize, mutable: access == "write" },
         };
         Ok(Some(Self { name, kind }))
     }
@@ -220,10 +183,16 @@ fn dims(operation: &OperationRef<'_, '_>, name: &str) -> Option<[u32; 3]> {
 /// lacks, or what MLIR's verifier finds.
 pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Error> {
     let loc = kernel.location();
-    let attributes = kernel.attributes();
+    let mut attributes = kernel.attributes();
+    // Clusters of one block are no clusters: kernels may compute the extents.
+    attributes.cluster = attributes.cluster.filter(|extents| *extents != [1, 1, 1]);
     let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
         trace::run(target, || {
-            trace::with(|t| t.block = attributes.block);
+            trace::with(|t| {
+                t.block = attributes.block;
+                t.cluster = attributes.cluster;
+                t.entry_registers = attributes.entry_registers();
+            });
             let mut builder = ParamBuilder::default();
             K::Params::declare(K::param_names(), &mut builder);
             let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty).collect();
@@ -303,6 +272,19 @@ fn check_resources(name: &str, attributes: &KernelAttributes, target: Target, tr
     }
 }
 
+/// The attributes of a tensor map, with the box that its uses have shown.
+fn map_attributes(declared: &str, found: Option<&MapUse>) -> String {
+    let (shape, swizzle, written) = match found {
+        Some(found) => (found.shape.as_slice(), found.swizzle, found.written),
+        None => (&[][..], 0, false),
+    };
+    let shape: Vec<_> = shape.iter().map(usize::to_string).collect();
+    let shape = if shape.is_empty() { "array<i64>".to_owned() } else { format!("array<i64: {}>", shape.join(", ")) };
+    let access = if written { "write" } else { "read" };
+    let rest = declared.trim_start_matches('{');
+    format!("{{lw.access = \"{access}\", lw.box = {shape}, lw.swizzle = {swizzle} : i64, {rest}")
+}
+
 /// Puts the traced body into `module { gpu.module { gpu.func } }`.
 fn build_module(
     name: &str,
@@ -317,7 +299,13 @@ fn build_module(
     let location = trace.location(loc);
     let body = trace.close_region().ok_or_else(|| mlir::internal("the body of a kernel was lost", vec![]))?;
     let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty.mlir(context)).collect();
-    let argument_attributes: Vec<_> = builder.arguments.iter().map(|a| a.attributes.as_str()).collect();
+    let argument_attributes = builder.arguments.iter().enumerate();
+    let argument_attributes: Vec<_> = argument_attributes
+        .map(|(index, argument)| match argument.ty {
+            IrType::TensorMap => map_attributes(&argument.attributes, trace.maps.iter().find(|m| m.argument == index)),
+            _ => argument.attributes.clone(),
+        })
+        .collect();
     let [x, y, z] = attributes.block;
     let mut texts = vec![
         ("sym_name", format!("\"{name}\"")),

@@ -9,14 +9,19 @@ pub use crate::layout::{ComposedLayout, Coord, IntTuple, Layout, LayoutError, Sw
 pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
 pub use crate::types::Axis::{X, Y, Z};
 pub use crate::types::{
+    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, NamedBarriers, Pipeline, ProxyFence,
+    SwizzledRing, SwizzledTile, TensorMap, WgmmaElement, cluster_rank, cluster_sync, fence_proxy, named_barriers,
+    tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
+};
+pub use crate::types::{
     Atomic, AtomicInt, BF16, Bool, BufferRsrc, CastTarget, Elements, F8E4M3, F8E5M2, F16, F32, F64, Float, FloatExt,
     I8, I16, I32, I64, Int, IntExt, MmaElement, Num, NumExt, Ordering, Place, Scalar, ScalarExt, Scope, Shared,
     SharedArray, SharedSlice, SharedTile, Shuffle, Signed, SignedExt, Tensor, TensorMut, U8, U16, U32, U64, Vector,
     all, any, ballot, barrier, block_dim, block_id, broadcast_first, cp_async, cp_async_commit, cp_async_wait,
     elect_one, elements, fence, grid_dim, lane_id, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans,
     ldmatrix_x4, ldmatrix_x4_trans, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8, mma_m16n8k8_tf32, mma_m16n8k16,
-    named_barrier, reduce_block, reduce_warp, shared, shared_array, shared_array_named, shfl_down, shfl_idx, shfl_up,
-    shfl_xor, target, thread_id, thread_index, warp_id, warp_sync,
+    named_barrier, reduce_block, reduce_warp, release_next_grid, shared, shared_array, shared_array_named, shfl_down,
+    shfl_idx, shfl_up, shfl_xor, target, thread_id, thread_index, wait_for_previous_grid, warp_id, warp_sync,
 };
 pub use crate::{device_assert, layout, printf, static_assert};
 pub use lacewing_macros::*;

@@ -1,19 +1,22 @@
 //! Where kernels run.
 
+#[cfg(feature = "mlir")]
+mod emulated;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use lacewing_core::Target;
 
-use crate::cuda::{Captured, CompileOptions, CudaKernel, Gpu, Stream, Value};
+#[cfg(feature = "mlir")]
+use crate::cuda::CompileOptions;
+use crate::cuda::{Captured, CudaKernel, Gpu, Manner, Stream, Value};
 use crate::element::Element;
-use crate::emulator::{Buffer, Checks, LaunchStats, Program, Report, ReportKind};
-use crate::error::Error;
+use crate::error::{Error, unknown};
 use crate::event::{Event, Point};
 use crate::graph::Graph;
-use crate::host::{HostTensor, check_room, element_count, too_large};
+use crate::host::{HostTensor, element_count, too_large};
 use crate::storage::Storage;
 use crate::tensor::DevTensor;
 
@@ -39,45 +42,30 @@ pub(crate) struct Identity {
 }
 
 pub(crate) enum Backend {
+    #[cfg(feature = "mlir")]
     Emulator,
     Cuda(Gpu),
 }
 
 #[derive(Clone, Default)]
 struct Options {
-    seed: u64,
-    checks: Checks,
-    threads: usize,
-    printed: Printed,
+    #[cfg(feature = "mlir")]
+    emulation: emulated::Options,
+    #[cfg(feature = "mlir")]
     compile: CompileOptions,
+    /// What notes launches, for timing.
+    #[cfg(feature = "mlir")]
+    recorder: Option<crate::bench::Recorder>,
     /// Whether a launch on a GPU waits for its end.
     synchronous: bool,
     /// The stream on a GPU; `None` for its first.
     stream: Option<Stream>,
 }
 
-/// Where the lines of a kernel's `printf!` go, besides [`LaunchStats::printed`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Printed {
-    /// To standard output, as on a GPU.
-    #[default]
-    Stdout,
-    /// To standard error.
-    Stderr,
-    /// Nowhere.
-    Nowhere,
-}
+#[cfg(feature = "mlir")]
+pub use emulated::Printed;
 
 impl Device {
-    /// An emulated chip of kind `target`, on the CPU.
-    ///
-    /// # Errors
-    /// None today; a launch reports what the emulator does not know of the target.
-    pub fn emulator(target: Target) -> Result<Self, Error> {
-        let identity = Identity { target, backend: Backend::Emulator };
-        Ok(Device { identity: Arc::new(identity), options: Options::default() })
-    }
-
     /// The CUDA device number `index`, with kernels compiled for the best target that it runs.
     ///
     /// # Errors
@@ -116,8 +104,14 @@ impl Device {
     pub fn from_name(name: &str) -> Result<Self, Error> {
         let (kind, detail) = name.split_once(':').map_or((name, None), |(kind, detail)| (kind, Some(detail)));
         match (kind, detail) {
+            #[cfg(feature = "mlir")]
             ("emulator", None) => Self::emulator(Target::SM_80),
+            #[cfg(feature = "mlir")]
             ("emulator", Some(target)) => Self::emulator(target_from_name(target)?),
+            #[cfg(not(feature = "mlir"))]
+            ("emulator", _) => Err(Error::Device(
+                "this program has no emulator: it was built without Lacewing's feature `mlir`".to_owned(),
+            )),
             ("cuda", None) => Self::cuda(0),
             ("cuda", Some(detail)) => {
                 let (index, target) = detail.split_once(':').map_or((detail, None), |(i, target)| (i, Some(target)));
@@ -136,42 +130,6 @@ impl Device {
         }
     }
 
-    /// The same device with another seed for the order in which warps run. Results of a kernel
-    /// without races do not depend on it.
-    #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.options.seed = seed;
-        self
-    }
-
-    /// The same device with other checks.
-    #[must_use]
-    pub fn with_checks(mut self, checks: Checks) -> Self {
-        self.options.checks = checks;
-        self
-    }
-
-    /// The same device, emulated by this many host threads; 0 for as many as there are cores.
-    #[must_use]
-    pub fn with_threads(mut self, threads: usize) -> Self {
-        self.options.threads = threads;
-        self
-    }
-
-    /// The same device with the lines of `printf!` going elsewhere.
-    #[must_use]
-    pub fn with_printed(mut self, printed: Printed) -> Self {
-        self.options.printed = printed;
-        self
-    }
-
-    /// The same device with kernels compiled another way (a GPU; the emulator compiles nothing).
-    #[must_use]
-    pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
-        self.options.compile = options;
-        self
-    }
-
     /// The same device, on which a launch waits until the kernel is through (`true`) or returns at once. A kernel
     /// that fails on a GPU is then the one that the error names, and the error comes from its launch.
     #[must_use]
@@ -187,8 +145,10 @@ impl Device {
     /// When the driver has none left.
     pub fn new_stream(&self) -> Result<Self, Error> {
         let mut other = self.clone();
-        if let Backend::Cuda(gpu) = &self.identity.backend {
-            other.options.stream = Some(gpu.new_stream()?);
+        match &self.identity.backend {
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => {}
+            Backend::Cuda(gpu) => other.options.stream = Some(gpu.new_stream()?),
         }
         Ok(other)
     }
@@ -199,6 +159,7 @@ impl Device {
     /// [`Error::Fault`] when a kernel has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         match &self.identity.backend {
+            #[cfg(feature = "mlir")]
             Backend::Emulator => Ok(()),
             Backend::Cuda(gpu) => gpu.synchronize(self.stream(gpu)),
         }
@@ -212,7 +173,7 @@ impl Device {
     /// # Errors
     /// What `work` returns; [`Error::Device`] on the emulator, which has no graphs, and when the driver refuses.
     pub fn capture(&self, work: impl FnOnce(&Device) -> Result<(), Error>) -> Result<Graph, Error> {
-        let Backend::Cuda(gpu) = &self.identity.backend else {
+        let Some(gpu) = self.gpu() else {
             return Err(Error::Device(format!("{self} has no graphs: launch the kernels themselves")));
         };
         let captured = Captured::new(gpu, |stream| {
@@ -229,14 +190,30 @@ impl Device {
     /// When the driver refuses.
     pub fn record(&self) -> Result<Event, Error> {
         Ok(Event(match &self.identity.backend {
-            Backend::Emulator => Point::Host(Instant::now()),
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => Point::Host(std::time::Instant::now()),
             Backend::Cuda(gpu) => Point::Cuda(gpu.record(self.stream(gpu))?),
         }))
+    }
+
+    /// Whether it is a GPU, and not emulated.
+    pub fn is_gpu(&self) -> bool {
+        self.gpu().is_some()
     }
 
     /// The chip that kernels are compiled for.
     pub fn target(&self) -> Target {
         self.identity.target
+    }
+
+    /// Multiprocessors (compute units) of the device: how many blocks a persistent kernel starts. The emulator has
+    /// 4, whatever the host, so that its blocks take several pieces of work too.
+    pub fn multiprocessors(&self) -> u32 {
+        match &self.identity.backend {
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => 4,
+            Backend::Cuda(gpu) => gpu.multiprocessors().max(1),
+        }
     }
 
     /// Whether two handles are the same device.
@@ -258,7 +235,8 @@ impl Device {
         }
         let shape = host.shape_of()?;
         let storage = match &self.identity.backend {
-            Backend::Emulator => Storage::Emulated(Buffer::from_bytes(host.bytes())),
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => emulated::storage_from(host.bytes()),
             Backend::Cuda(gpu) => {
                 let memory = gpu.allocate(self.stream(gpu), host.bytes().len(), None)?;
                 gpu.write(self.stream(gpu), &memory, 0, host.bytes())?;
@@ -289,7 +267,8 @@ impl Device {
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
         let storage = match &self.identity.backend {
-            Backend::Emulator => Storage::Emulated(Buffer::zeroed(check_room(&shape, T::TYPE.bytes())?)),
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => emulated::storage_zeroed(&shape, T::TYPE.bytes())?,
             Backend::Cuda(gpu) => self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, Some(0))?,
         };
         Ok(DevTensor::whole(self.clone(), storage, shape))
@@ -308,9 +287,10 @@ impl Device {
         shape: [usize; RANK],
     ) -> Result<DevTensor<T, RANK>, Error> {
         let storage = match &self.identity.backend {
-            Backend::Emulator => Storage::Emulated(Buffer::uninit(check_room(&shape, T::TYPE.bytes())?)),
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => emulated::storage_uninit(&shape, T::TYPE.bytes())?,
             Backend::Cuda(gpu) => {
-                let fill = self.options.checks.initialized.then_some(UNWRITTEN);
+                let fill = self.marks_unwritten().then_some(UNWRITTEN);
                 self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, fill)?
             }
         };
@@ -321,8 +301,24 @@ impl Device {
         &self.identity.backend
     }
 
+    /// The GPU; `None` for the emulator.
+    pub(crate) fn gpu(&self) -> Option<&Gpu> {
+        match &self.identity.backend {
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => None,
+            Backend::Cuda(gpu) => Some(gpu),
+        }
+    }
+
+    #[cfg(feature = "mlir")]
     pub(crate) fn compile_options(&self) -> CompileOptions {
         self.options.compile
+    }
+
+    /// Whether memory that nothing wrote is filled with a pattern that shows. Without an emulator there is no choice.
+    #[cfg(not(feature = "mlir"))]
+    fn marks_unwritten(&self) -> bool {
+        true
     }
 
     pub(crate) fn stream<'a>(&'a self, gpu: &'a Gpu) -> &'a Stream {
@@ -337,8 +333,10 @@ impl Device {
     pub(crate) fn read(&self, storage: &Storage, range: Range<usize>) -> Result<Vec<u8>, Error> {
         match (storage, &self.identity.backend) {
             (Storage::Cuda(memory), Backend::Cuda(gpu)) => gpu.read(self.stream(gpu), memory, range.start, range.len()),
+            #[cfg(feature = "mlir")]
             (Storage::Emulated(buffer), _) => Ok(buffer.read().get(range).unwrap_or_default().to_vec()),
-            (Storage::Cuda(_), Backend::Emulator) => Err(foreign()),
+            #[cfg(feature = "mlir")]
+            (Storage::Cuda(_), Backend::Emulator) => Err(emulated::foreign()),
         }
     }
 
@@ -346,48 +344,30 @@ impl Device {
     pub(crate) fn write(&self, storage: &Storage, offset: usize, bytes: &[u8]) -> Result<(), Error> {
         match (storage, &self.identity.backend) {
             (Storage::Cuda(memory), Backend::Cuda(gpu)) => gpu.write(self.stream(gpu), memory, offset, bytes),
+            #[cfg(feature = "mlir")]
             (Storage::Emulated(buffer), _) => {
                 buffer.write(offset, bytes);
                 Ok(())
             }
-            (Storage::Cuda(_), Backend::Emulator) => Err(foreign()),
+            #[cfg(feature = "mlir")]
+            (Storage::Cuda(_), Backend::Emulator) => Err(emulated::foreign()),
         }
     }
 
     /// Runs a kernel on the GPU.
-    pub(crate) fn submit(
+    pub(crate) fn submit<'a>(
         &self,
         gpu: &Gpu,
         kernel: &CudaKernel,
         grid: [u32; 3],
-        values: &[Value<'_>],
-    ) -> Result<LaunchStats, Error> {
-        kernel.launch(gpu, self.stream(gpu), grid, values)?;
+        manner: Manner,
+        values: impl Iterator<Item = Value<'a>> + Clone,
+    ) -> Result<(), Error> {
+        kernel.launch(gpu, self.stream(gpu), grid, manner, values)?;
         if self.options.synchronous {
             gpu.synchronize(self.stream(gpu))?;
         }
-        Ok(LaunchStats::default())
-    }
-
-    /// Runs a kernel on the emulator.
-    pub(crate) fn emulate(
-        &self,
-        program: &Program,
-        grid: [u32; 3],
-        args: Vec<crate::emulator::ArgValue>,
-    ) -> Result<LaunchStats, Error> {
-        let Options { seed, checks, threads, printed, .. } = self.options;
-        let launch = crate::emulator::Launch { grid, args, seed, checks, threads };
-        let stats = crate::emulator::run(program, &launch).map_err(|report| refuse(*report))?;
-        let dropped = (stats.printed_dropped > 0).then(|| format!("({} more lines)", stats.printed_dropped));
-        for line in stats.printed.iter().chain(&dropped) {
-            match printed {
-                Printed::Stdout => println!("{}", line.trim_end_matches('\n')),
-                Printed::Stderr => eprintln!("{}", line.trim_end_matches('\n')),
-                Printed::Nowhere => break,
-            }
-        }
-        Ok(stats)
+        Ok(())
     }
 }
 
@@ -399,20 +379,6 @@ fn byte_count(shape: &[usize], bytes_per_element: usize) -> Result<usize, Error>
     element_count(shape)?.checked_mul(bytes_per_element).ok_or_else(|| too_large(shape))
 }
 
-/// Handles and their storage are made together: only a fault of ours can part them.
-fn foreign() -> Error {
-    Error::Device("a tensor does not lie on its device (a fault in Lacewing)".to_owned())
-}
-
-/// A report about arguments is a refused launch: nothing ran.
-fn refuse(report: Report) -> Error {
-    if report.kind == ReportKind::BadLaunch {
-        Error::Launch { kernel: report.kernel, reason: report.message }
-    } else {
-        Error::Report(Box::new(report))
-    }
-}
-
 /// A target by its name, with the closest one suggested for a wrong name.
 ///
 /// # Errors
@@ -420,13 +386,14 @@ fn refuse(report: Report) -> Error {
 pub fn target_from_name(name: &str) -> Result<Target, Error> {
     Target::from_name(name).map_err(|_| {
         let known = Target::ALL.iter().map(|target| target.name());
-        Error::Setting(crate::registry::unknown("target", name, known))
+        Error::Setting(unknown("target", name, known))
     })
 }
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.identity.backend {
+            #[cfg(feature = "mlir")]
             Backend::Emulator => write!(f, "emulator:{}", self.target().name()),
             Backend::Cuda(gpu) => write!(f, "{gpu}"),
         }
@@ -439,7 +406,7 @@ impl fmt::Debug for Device {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mlir"))]
 mod tests {
     use super::*;
 

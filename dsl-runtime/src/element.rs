@@ -23,6 +23,8 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + PartialEq + 'static {
     /// Elements from little-endian bytes. Refused when the bytes are no whole number of elements,
     /// or (for `bool`) no valid ones.
     fn from_bytes(bytes: &[u8]) -> Result<Vec<Self>, Error>;
+    /// The bits of one, zero-extended.
+    fn bits(self) -> u64;
 }
 
 /// `Self` is the host's form of elements of type `T` in a kernel.
@@ -55,6 +57,12 @@ macro_rules! plain {
                     return Err(ragged(bytes.len(), ScalarType::$variant));
                 }
                 Ok(chunks.iter().map(|chunk| <$host>::from_le_bytes(*chunk)).collect())
+            }
+
+            fn bits(self) -> u64 {
+                let mut wide = [0; 8];
+                wide.iter_mut().zip(self.to_le_bytes()).for_each(|(wide, byte)| *wide = byte);
+                u64::from_le_bytes(wide)
             }
         }
         impl ElementOf<types::$name> for $host {}
@@ -90,6 +98,10 @@ macro_rules! float8 {
             fn from_bytes(bytes: &[u8]) -> Result<Vec<Self>, Error> {
                 Ok(bytes.iter().map(|byte| float8::$name::from_bits(*byte)).collect())
             }
+
+            fn bits(self) -> u64 {
+                self.to_bits().into()
+            }
         }
         impl ElementOf<types::$name> for float8::$name {}
     )*};
@@ -117,6 +129,10 @@ impl Element for bool {
                 other => Err(Error::Shape(format!("{other} is no bool: neither 0 nor 1"))),
             })
             .collect()
+    }
+
+    fn bits(self) -> u64 {
+        self.into()
     }
 }
 impl ElementOf<types::Bool> for bool {}

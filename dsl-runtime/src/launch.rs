@@ -1,117 +1,121 @@
 //! Typed, checked launches.
 
-use std::borrow::Borrow;
+#[cfg(feature = "mlir")]
+mod typed;
+
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use half::{bf16, f16};
 use lacewing_core::types::{self, Scalar, Tensor, TensorMut};
-use lacewing_core::{KernelMeta, Target, Traced, rt, trace_kernel};
+use lacewing_core::{KernelMeta, ParamKind, ScalarType, Target};
 use smallvec::SmallVec;
 
-use crate::cache::{self, Code, Compiled};
-use crate::cuda::Value;
+use crate::cuda::{CudaKernel, Descriptor, Manner, Value};
 use crate::device::{Backend, Device};
-use crate::element::ElementOf;
-use crate::emulator::{ArgValue, LaunchStats};
+use crate::element::{Element, ElementOf};
+#[cfg(feature = "mlir")]
+use crate::emulator::ArgValue;
 use crate::error::Error;
 use crate::storage::Storage;
 use crate::tensor::{DevTensor, span};
+use crate::tensor_map::{Plan, TensorMap, View};
 
-/// What every kernel can do on the host.
-///
-/// ```ignore
-/// axpy::<F32>::new(256).grid([n.div_ceil(256), 1, 1]).launch(&dev, (2.0f32, &x, &mut y))?;
-/// ```
-pub trait KernelExt: rt::Kernel {
-    /// A launch of the kernel on a grid of blocks (x, y, z).
-    fn grid(&self, grid: [usize; 3]) -> Launch<Self> {
-        Launch { kernel: self.clone(), grid }
-    }
+#[cfg(feature = "mlir")]
+pub use typed::{KernelExt, Launch, Prepared};
 
-    /// Traces the kernel for a target.
-    ///
-    /// # Errors
-    /// When the trace or the verifier refuses it.
-    fn traced(&self, target: impl Borrow<Target>) -> Result<Traced, Error> {
-        Ok(trace_kernel(self, *target.borrow())?)
-    }
-
-    /// The kernel's traced MLIR as text.
-    ///
-    /// # Errors
-    /// When the trace or the verifier refuses the kernel.
-    fn mlir(&self, target: impl Borrow<Target>) -> Result<String, Error> {
-        Ok(self.traced(target)?.text())
-    }
-}
-
-impl<K: rt::Kernel> KernelExt for K {}
-
-/// A launch that has not happened yet.
-#[must_use = "nothing runs until `.launch(&device, arguments)` is called"]
-#[derive(Clone, Debug)]
-pub struct Launch<K> {
-    kernel: K,
-    grid: [usize; 3],
-}
-
-impl<K: rt::Kernel> Launch<K> {
-    /// Checks the arguments against the kernel and runs it. A grid without blocks does nothing. On a GPU the kernel
-    /// is put on the device's stream, and the host goes on.
-    ///
-    /// # Errors
-    /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block,
-    /// shared memory or arguments break a rule of the device, [`Error::Report`] when a check of the
-    /// emulator ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
-    pub fn launch<A: Args<K::Params>>(&self, device: &Device, args: A) -> Result<LaunchStats, Error> {
-        self.prepare(device)?.launch(args)
-    }
-
-    /// Compiles the kernel for a device, unless that has been done, and checks grid and block: what is left is cheap
-    /// and can be done many times.
-    ///
-    /// # Errors
-    /// [`Error::Kernel`] when the kernel does not compile, [`Error::Launch`] when grid, block or shared memory break
-    /// a rule of the device.
-    pub fn prepare(&self, device: &Device) -> Result<Prepared<K>, Error> {
-        let compiled = cache::compiled(&self.kernel, device)?;
-        let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
-        let grid = check_grid(self.grid).map_err(refuse)?;
-        check_block(&compiled.meta, device.target()).map_err(refuse)?;
-        Ok(Prepared { device: device.clone(), compiled, grid, kernel: PhantomData })
-    }
-}
-
-/// A launch that needs nothing more than its arguments, for launching one kernel many times: the kernel is looked up
-/// once, and a launch allocates no memory.
-#[must_use = "nothing runs until `.launch(arguments)` is called"]
-pub struct Prepared<K> {
+/// A kernel that is ready to run on a device, with its grid checked: a launch needs nothing more than arguments.
+#[derive(Clone)]
+pub(crate) struct Ready {
     device: Device,
     compiled: Arc<Compiled>,
     grid: [u32; 3],
-    kernel: PhantomData<fn() -> K>,
+    manner: Manner,
 }
 
-impl<K: rt::Kernel> Prepared<K> {
-    /// Checks the arguments against the kernel and runs it, as [`Launch::launch`].
-    ///
-    /// # Errors
-    /// [`Error::Launch`] when the arguments break a rule of the device, [`Error::Report`] when a check of the emulator
-    /// ends the run, [`Error::Fault`] when this or an earlier kernel has failed on the GPU.
-    pub fn launch<A: Args<K::Params>>(&self, args: A) -> Result<LaunchStats, Error> {
-        let mut arguments = Arguments::default();
-        args.pass(&mut arguments);
-        let Prepared { device, compiled, grid, .. } = self;
+/// A kernel ready to run, with what a launch must know of it.
+pub(crate) struct Compiled {
+    pub(crate) code: Code,
+    pub(crate) meta: KernelMeta,
+}
+
+/// What runs.
+pub(crate) enum Code {
+    /// Bytecode of the emulator.
+    #[cfg(feature = "mlir")]
+    Emulated(Box<crate::emulator::Program>),
+    /// A function that the driver has loaded.
+    Cuda(CudaKernel),
+}
+
+/// What is known of a launch: only the emulator knows anything.
+#[cfg(feature = "mlir")]
+pub(crate) type Ran = crate::emulator::LaunchStats;
+#[cfg(not(feature = "mlir"))]
+#[derive(Default)]
+pub(crate) struct Ran {}
+
+impl Ready {
+    /// Checks grid, block and manner.
+    pub(crate) fn new(
+        device: &Device,
+        compiled: Arc<Compiled>,
+        grid: [usize; 3],
+        manner: Manner,
+    ) -> Result<Self, Error> {
+        let meta = &compiled.meta;
+        let refuse = |reason: String| Error::Launch { kernel: meta.name.clone(), reason };
+        let grid = check_grid(grid).map_err(refuse)?;
+        check_block(meta, device.target()).map_err(refuse)?;
+        check_cluster(meta, grid).map_err(refuse)?;
+        if manner.overlapping && !meta.waits_for_previous {
+            return Err(refuse(
+                "it would overlap the launch before it, and never calls `wait_for_previous_grid()`".to_owned(),
+            ));
+        }
+        let blocks: u64 = grid.iter().map(|blocks| u64::from(*blocks)).product();
+        if manner.cooperative && blocks > 1 {
+            let room = match (&compiled.code, device.gpu()) {
+                (Code::Cuda(kernel), Some(gpu)) => kernel.resident_blocks(gpu)?,
+                _ => {
+                    return Err(refuse(format!(
+                        "{device} does not run all blocks at once, as a cooperative launch needs; a grid of one block can \
+                         be tried there"
+                    )));
+                }
+            };
+            if blocks > room {
+                return Err(refuse(format!(
+                    "its grid has {blocks} blocks, and {device} holds {room} of them at once, as a cooperative launch needs"
+                )));
+            }
+        }
+        // Code for chips before sm_90 has no way to wait: there a launch never overlaps.
+        let overlapping = manner.overlapping && meta.target.generation() >= 90;
+        Ok(Self { device: device.clone(), compiled, grid, manner: Manner { overlapping, ..manner } })
+    }
+
+    /// Checks the arguments against the kernel and runs it.
+    pub(crate) fn launch(&self, mut arguments: Arguments) -> Result<Ran, Error> {
+        let Ready { device, compiled, grid, manner } = self;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
         if grid.contains(&0) {
-            return Ok(LaunchStats::default());
+            return Ok(Ran::default());
+        }
+        #[cfg(feature = "mlir")]
+        if let Some(recorder) = device.recorder() {
+            recorder.note(self, &arguments)?;
         }
         match (&compiled.code, device.backend()) {
+            #[cfg(feature = "mlir")]
             (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
-            (Code::Cuda(kernel), Backend::Cuda(gpu)) => device.submit(gpu, kernel, *grid, &arguments.for_gpu()),
+            (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
+                arguments.encode().map_err(refuse)?;
+                device.submit(gpu, kernel, *grid, *manner, arguments.for_gpu())?;
+                Ok(Ran::default())
+            }
+            #[cfg(feature = "mlir")]
             (Code::Cuda(_), Backend::Emulator) => {
                 Err(refuse("it was compiled for another device (a fault in Lacewing)".to_owned()))
             }
@@ -119,16 +123,25 @@ impl<K: rt::Kernel> Prepared<K> {
     }
 }
 
-impl<K> Clone for Prepared<K> {
-    fn clone(&self) -> Self {
-        let Prepared { device, compiled, grid, .. } = self;
-        Prepared { device: device.clone(), compiled: Arc::clone(compiled), grid: *grid, kernel: PhantomData }
+#[cfg(feature = "mlir")]
+impl Ready {
+    /// The same launch on another handle of its device.
+    pub(crate) fn on(&self, device: &Device) -> Self {
+        Self { device: device.clone(), ..self.clone() }
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn kernel(&self) -> &str {
+        &self.compiled.meta.name
     }
 }
 
-impl<K> fmt::Debug for Prepared<K> {
+impl fmt::Display for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Prepared({} {:?} on {})", self.compiled.meta.name, self.grid, self.device)
+        write!(f, "{} {:?} on {}", self.compiled.meta.name, self.grid, self.device)
     }
 }
 
@@ -172,20 +185,51 @@ fn check_block(meta: &KernelMeta, target: Target) -> Result<(), String> {
     Ok(())
 }
 
+/// A grid is made of whole clusters (CUDA C++ Programming Guide, "Thread Block Clusters").
+fn check_cluster(meta: &KernelMeta, grid: [u32; 3]) -> Result<(), String> {
+    let Some(cluster) = meta.attributes.cluster else { return Ok(()) };
+    if grid.iter().zip(cluster).all(|(blocks, cluster)| cluster > 0 && blocks.is_multiple_of(cluster)) {
+        return Ok(());
+    }
+    let ([x, y, z], [cx, cy, cz]) = (grid, cluster);
+    Err(format!("its grid of {x} x {y} x {z} blocks is not made of whole clusters of {cx} x {cy} x {cz}"))
+}
+
 /// The arguments of a launch, on their way to the device.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Arguments {
-    list: SmallVec<[Argument; 8]>,
+    /// A kernel has sixteen parameters at most.
+    list: SmallVec<[Argument; 16]>,
 }
 
 /// One number for each dimension. Tensors of more than six dimensions are rare, and cost an allocation.
 type Dims<T> = SmallVec<[T; 6]>;
 
+#[derive(Clone)]
 enum Argument {
-    Scalar(ArgValue),
+    /// A value's bits, zero-extended, and its size in bytes.
+    Scalar {
+        bits: u64,
+        #[cfg_attr(not(feature = "mlir"), expect(dead_code, reason = "the emulator reads it"))]
+        bytes: u8,
+    },
     Tensor(TensorArgument),
+    Map(MapArgument),
 }
 
+/// A tensor for a tensor map, with what its maker thinks the kernel copies.
+#[derive(Clone)]
+struct MapArgument {
+    tensor: TensorArgument,
+    scalar: ScalarType,
+    /// Box, innermost dimension first, and bytes of the swizzle.
+    given: Option<(SmallVec<[u32; 5]>, u32)>,
+    /// What the driver encodes; `None` until the launch is checked, and for maps that the kernel never uses.
+    plan: Option<Plan>,
+    descriptor: Descriptor,
+}
+
+#[derive(Clone)]
 struct TensorArgument {
     device: Device,
     storage: Storage,
@@ -197,26 +241,75 @@ struct TensorArgument {
 }
 
 impl Arguments {
-    fn tensor<T: crate::element::Element, const R: usize>(&mut self, tensor: &DevTensor<T, R>, mutable: bool) {
-        self.list.push(Argument::Tensor(TensorArgument {
-            device: tensor.device.clone(),
-            storage: tensor.storage.clone(),
-            offset: tensor.offset,
-            extents: Dims::from_slice(&tensor.extents),
-            strides: Dims::from_slice(&tensor.strides),
-            element_bytes: T::TYPE.bytes(),
-            mutable,
-        }));
+    fn scalar(&mut self, value: impl Element) {
+        self.list.push(Argument::Scalar { bits: value.bits(), bytes: size_of_val(&value) as u8 });
     }
 
-    fn check(&self, meta: &KernelMeta, device: &Device) -> Result<(), String> {
-        let tensors: SmallVec<[(&str, &TensorArgument); 8]> = self
+    fn tensor<T: Element, const R: usize>(&mut self, tensor: &DevTensor<T, R>, mutable: bool) {
+        self.list.push(Argument::Tensor(TensorArgument::new(tensor, mutable)));
+    }
+
+    fn map<T: Element, const R: usize>(
+        &mut self,
+        tensor: &DevTensor<T, R>,
+        given: Option<(SmallVec<[u32; 5]>, u32)>,
+        mutable: bool,
+    ) {
+        let tensor = TensorArgument::new(tensor, mutable);
+        let (scalar, plan, descriptor) = (T::TYPE, None, Descriptor::default());
+        self.list.push(Argument::Map(MapArgument { tensor, scalar, given, plan, descriptor }));
+    }
+
+    /// The memory of every tensor.
+    #[cfg(feature = "mlir")]
+    pub(crate) fn storages(&self) -> impl Iterator<Item = &Storage> {
+        self.tensors().map(|tensor| &tensor.storage)
+    }
+
+    /// The memory of every tensor that is written.
+    #[cfg(feature = "mlir")]
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Storage> {
+        self.tensors().filter(|tensor| tensor.mutable).map(|tensor| &tensor.storage)
+    }
+
+    #[cfg(feature = "mlir")]
+    fn tensors(&self) -> impl Iterator<Item = &TensorArgument> {
+        self.list.iter().filter_map(|argument| match argument {
+            Argument::Tensor(tensor) | Argument::Map(MapArgument { tensor, .. }) => Some(tensor),
+            Argument::Scalar { .. } => None,
+        })
+    }
+
+    /// The same arguments in other memory.
+    #[cfg(feature = "mlir")]
+    pub(crate) fn with_storages(&self, instead: impl Fn(&Storage) -> Storage) -> Self {
+        let mut other = self.clone();
+        for argument in &mut other.list {
+            if let Argument::Tensor(tensor) | Argument::Map(MapArgument { tensor, .. }) = argument {
+                tensor.storage = instead(&tensor.storage);
+            }
+        }
+        other
+    }
+
+    fn check(&mut self, meta: &KernelMeta, device: &Device) -> Result<(), String> {
+        for (argument, parameter) in self.list.iter_mut().zip(&meta.params) {
+            if let Argument::Map(map) = argument {
+                map.fit(&parameter.kind).map_err(|reason| format!("tensor map `{}`: {reason}", parameter.name))?;
+            }
+        }
+        // The emulator names the access itself.
+        if let Some(gpu) = device.gpu() {
+            self.check_alignment(meta).map_err(|reason| format!("{reason} ({gpu} faults on such an access)"))?;
+        }
+        let tensors: SmallVec<[(&str, &TensorArgument); 16]> = self
             .list
             .iter()
             .zip(&meta.params)
             .filter_map(|(argument, parameter)| match argument {
                 Argument::Tensor(tensor) => Some((parameter.name.as_str(), tensor)),
-                Argument::Scalar(_) => None,
+                Argument::Map(map) => Some((parameter.name.as_str(), &map.tensor)),
+                Argument::Scalar { .. } => None,
             })
             .collect();
         for (index, (name, tensor)) in tensors.iter().enumerate() {
@@ -250,12 +343,28 @@ impl Arguments {
         Ok(())
     }
 
+    /// Whether each tensor starts where the kernel's widest accesses to it can start. Buffers are aligned to 256 bytes.
+    fn check_alignment(&self, meta: &KernelMeta) -> Result<(), String> {
+        for ((argument, parameter), align) in self.list.iter().zip(&meta.params).zip(&meta.alignments) {
+            let Argument::Tensor(tensor) = argument else { continue };
+            let (offset, name) = (tensor.byte_offset(), &parameter.name);
+            if !tensor.extents.contains(&0) && !offset.is_multiple_of(*align as usize) {
+                return Err(format!(
+                    "tensor `{name}` starts {offset} bytes into its buffer, and the kernel moves vectors of {align} bytes \
+                     from its start on; copy it to the start of a tensor of its own"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Pointer, extents and strides of each tensor in a row, as the traced function takes them.
+    #[cfg(feature = "mlir")]
     fn for_emulator(self) -> Vec<ArgValue> {
         let mut flat = Vec::new();
         for argument in self.list {
             match argument {
-                Argument::Scalar(value) => flat.push(value),
+                Argument::Scalar { bits, bytes } => flat.push(ArgValue::Scalar { bits, bytes }),
                 Argument::Tensor(tensor) => {
                     // That the tensor lies on the device of the launch has been checked.
                     if let Storage::Emulated(buffer) = &tensor.storage {
@@ -265,33 +374,116 @@ impl Arguments {
                     flat.extend(tensor.extents.iter().map(|extent| ArgValue::from(*extent as i32)));
                     flat.extend(tensor.canonical_strides().map(ArgValue::from));
                 }
+                Argument::Map(map) => flat.extend(map.for_emulator().map(|map| ArgValue::Map(Box::new(map)))),
             }
         }
         flat
     }
 
-    /// The same for a GPU.
-    fn for_gpu(&self) -> SmallVec<[Value<'_>; 64]> {
-        let mut flat = SmallVec::new();
-        for argument in &self.list {
-            match argument {
-                Argument::Scalar(ArgValue::Scalar { bits, .. }) => flat.push(Value::Bits(*bits)),
-                Argument::Scalar(ArgValue::Buffer { .. }) => {}
-                Argument::Tensor(tensor) => {
-                    if let Storage::Cuda(memory) = &tensor.storage {
-                        let (byte_offset, writable) = (tensor.byte_offset(), tensor.mutable);
-                        flat.push(Value::Pointer { memory, byte_offset, writable });
-                    }
-                    flat.extend(tensor.extents.iter().map(|extent| Value::Bits(*extent as u64)));
-                    flat.extend(tensor.canonical_strides().map(|stride| Value::Bits(stride as u64)));
-                }
+    /// Encodes the tensor maps for a GPU.
+    fn encode(&mut self) -> Result<(), String> {
+        for argument in &mut self.list {
+            if let Argument::Map(MapArgument { tensor, plan: Some(plan), descriptor, .. }) = argument
+                && let Some(memory) = tensor.storage.cuda()
+            {
+                *descriptor = crate::cuda::encode(memory, plan)?;
             }
         }
-        flat
+        Ok(())
+    }
+
+    /// The same for a GPU. Nothing is stored: a launch allocates no memory.
+    fn for_gpu(&self) -> impl Iterator<Item = Value<'_>> + Clone {
+        self.list.iter().flat_map(|argument| {
+            let (single, tensor) = match argument {
+                Argument::Scalar { bits, .. } => (Some(Value::Bits(*bits)), None),
+                Argument::Tensor(tensor) => (None, Some(tensor)),
+                Argument::Map(map) => {
+                    let (descriptor, writable) = (&map.descriptor, map.tensor.mutable);
+                    (map.tensor.storage.cuda().map(|memory| Value::Map { memory, descriptor, writable }), None)
+                }
+            };
+            single.into_iter().chain(tensor.into_iter().flat_map(TensorArgument::for_gpu))
+        })
+    }
+}
+
+impl MapArgument {
+    /// Checks the tensor, and the box that was given, against what the kernel copies.
+    fn fit(&mut self, kind: &ParamKind) -> Result<(), String> {
+        let ParamKind::TensorMap { box_shape, swizzle, mutable, .. } = kind else {
+            return Err("the kernel takes none (a fault in Lacewing)".to_owned());
+        };
+        let wanted = box_shape.get(..self.tensor.extents.len()).unwrap_or_default();
+        if *mutable && !self.tensor.mutable {
+            return Err("the kernel stores through it: give `&mut tensor`, or `TensorMap::tiled_mut`".to_owned());
+        }
+        self.tensor.mutable = *mutable;
+        // A kernel that never uses the map has no box.
+        if wanted.first().is_none_or(|&elements| elements == 0) {
+            return Ok(());
+        }
+        if let Some((given, given_swizzle)) = &self.given {
+            if given.as_slice() != wanted {
+                return Err(format!("it was made for boxes of {given:?}, and the kernel copies boxes of {wanted:?}"));
+            }
+            if given_swizzle != swizzle {
+                return Err(format!(
+                    "it was made for a swizzle of {given_swizzle} bytes, and the kernel's tiles have {swizzle}"
+                ));
+            }
+        }
+        let TensorArgument { offset, extents, strides, .. } = &self.tensor;
+        let view = View { scalar: self.scalar, offset: *offset, extents, strides };
+        self.plan = Some(Plan::new(&view, wanted, *swizzle)?);
+        Ok(())
+    }
+
+    #[cfg(feature = "mlir")]
+    fn for_emulator(&self) -> Option<crate::emulator::TensorMap> {
+        // That the tensor lies on the device of the launch has been checked.
+        let Storage::Emulated(buffer) = &self.tensor.storage else { return None };
+        let plan = self.plan.as_ref();
+        Some(crate::emulator::TensorMap {
+            buffer: buffer.clone(),
+            byte_offset: plan.map_or(0, |plan| plan.byte_offset),
+            element_bytes: self.scalar.bytes() as u32,
+            extents: plan.map(|plan| plan.extents.to_vec()).unwrap_or_default(),
+            strides: plan.map(|plan| plan.strides.to_vec()).unwrap_or_default(),
+            box_shape: plan.map(|plan| plan.box_shape.to_vec()).unwrap_or_default(),
+            swizzle: plan.map_or(0, |plan| plan.swizzle),
+        })
     }
 }
 
 impl TensorArgument {
+    fn new<T: Element, const R: usize>(tensor: &DevTensor<T, R>, mutable: bool) -> Self {
+        TensorArgument {
+            device: tensor.device.clone(),
+            storage: tensor.storage.clone(),
+            offset: tensor.offset,
+            extents: Dims::from_slice(&tensor.extents),
+            strides: Dims::from_slice(&tensor.strides),
+            element_bytes: T::TYPE.bytes(),
+            mutable,
+        }
+    }
+
+    /// Address, extents and strides.
+    fn for_gpu(&self) -> impl Iterator<Item = Value<'_>> + Clone {
+        let pointer = match &self.storage {
+            Storage::Cuda(memory) => {
+                let (byte_offset, writable) = (self.byte_offset(), self.mutable);
+                Some(Value::Pointer { memory, byte_offset, writable })
+            }
+            // That the tensor lies on the device of the launch has been checked.
+            #[cfg(feature = "mlir")]
+            Storage::Emulated(_) => None,
+        };
+        let extents = self.extents.iter().map(|extent| Value::Bits(*extent as u64));
+        pointer.into_iter().chain(extents).chain(self.canonical_strides().map(|stride| Value::Bits(stride as u64)))
+    }
+
     /// Where its first element is.
     fn byte_offset(&self) -> usize {
         self.offset * self.element_bytes
@@ -300,7 +492,7 @@ impl TensorArgument {
     /// The strides, with 0 for dimensions of at most one element: no index but 0 is valid there, and
     /// an odd stride that is never used must not decide about alignment. A last dimension of one
     /// element has stride 1, as any contiguous one.
-    fn canonical_strides(&self) -> impl Iterator<Item = i64> + '_ {
+    fn canonical_strides(&self) -> impl Iterator<Item = i64> + Clone + '_ {
         let last = self.extents.len().saturating_sub(1);
         self.extents
             .iter()
@@ -353,12 +545,14 @@ impl TensorArgument {
 }
 
 /// A host value that can be given for the kernel parameter `P`: a host number for a scalar (`f32`
-/// for `F32`), `&DevTensor` for `Tensor`, `&mut DevTensor` for `TensorMut`.
+/// for `F32`), `&DevTensor` for `Tensor`, `&mut DevTensor` for `TensorMut`, either or a [`&TensorMap`](TensorMap) for
+/// `TensorMap`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the kernel parameter `{P}`",
     label = "this launch gives `{Self}` where the kernel takes `{P}`",
     note = "a scalar takes its host type (`F32` takes `f32`), `Tensor<T, RANK>` takes `&DevTensor` of that element \
-            type and rank, and `TensorMut` takes `&mut DevTensor`; nothing is converted"
+            type and rank, `TensorMut` takes `&mut DevTensor`, and `TensorMap` takes either or a `&TensorMap`; nothing \
+            is converted"
 )]
 pub trait Arg<P> {
     /// Adds the value to a launch.
@@ -369,7 +563,7 @@ macro_rules! scalars {
     ($($host:ty => $name:ident),* $(,)?) => {$(
         impl Arg<types::$name> for $host {
             fn pass(self, arguments: &mut Arguments) {
-                arguments.list.push(Argument::Scalar(ArgValue::from(self)));
+                arguments.scalar(self);
             }
         }
     )*};
@@ -377,21 +571,8 @@ macro_rules! scalars {
 
 scalars! {
     bool => Bool, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
-    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64,
+    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, float8::F8E4M3 => F8E4M3, float8::F8E5M2 => F8E5M2,
 }
-
-macro_rules! float8 {
-    ($($name:ident),*) => {$(
-        impl Arg<types::$name> for float8::$name {
-            fn pass(self, arguments: &mut Arguments) {
-                let value = ArgValue::Scalar { bits: self.to_bits().into(), bytes: 1 };
-                arguments.list.push(Argument::Scalar(value));
-            }
-        }
-    )*};
-}
-
-float8! { F8E4M3, F8E5M2 }
 
 impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<Tensor<T, RANK>> for &DevTensor<H, RANK> {
     fn pass(self, arguments: &mut Arguments) {
@@ -402,6 +583,25 @@ impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<Tensor<T, RANK>> for &De
 impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<TensorMut<T, RANK>> for &mut DevTensor<H, RANK> {
     fn pass(self, arguments: &mut Arguments) {
         arguments.tensor(self, true);
+    }
+}
+
+impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<types::TensorMap<T, RANK>> for &DevTensor<H, RANK> {
+    fn pass(self, arguments: &mut Arguments) {
+        arguments.map(self, None, false);
+    }
+}
+
+impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<types::TensorMap<T, RANK>> for &mut DevTensor<H, RANK> {
+    fn pass(self, arguments: &mut Arguments) {
+        arguments.map(self, None, true);
+    }
+}
+
+impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<types::TensorMap<T, RANK>> for &TensorMap<H, RANK> {
+    fn pass(self, arguments: &mut Arguments) {
+        let given = (SmallVec::from_slice(&self.box_shape), self.swizzle.bytes());
+        arguments.map(&self.tensor, Some(given), self.mutable);
     }
 }
 
@@ -450,8 +650,10 @@ tuples! {
      A14 P14, A15 P15)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mlir"))]
 mod tests {
+    use lacewing_core::{KernelAttributes, ParamDesc, ParamKind, ScalarType};
+
     use super::*;
     use crate::emulator::Buffer;
 
@@ -468,12 +670,71 @@ mod tests {
         }
     }
 
+    /// A kernel of so many tensors, which it reads by vectors of so many bytes.
+    fn meta(tensors: usize, align: u32) -> KernelMeta {
+        let kind = ParamKind::Tensor { elem: ScalarType::F32, rank: 1, mutable: false };
+        KernelMeta {
+            name: "k".to_owned(),
+            target: Target::SM_80,
+            attributes: KernelAttributes {
+                block: [32, 1, 1],
+                min_blocks: None,
+                max_regs: None,
+                waves_per_eu: None,
+                cluster: Some([2, 1, 1]),
+            },
+            shared_bytes: 0,
+            params: (0..tensors).map(|_| ParamDesc { name: "x".to_owned(), kind }).collect(),
+            alignments: vec![align; tensors],
+            waits_for_previous: false,
+        }
+    }
+
     #[test]
     fn grids_have_limits() {
         assert_eq!(check_grid([7, 65535, 0]), Ok([7, 65535, 0]));
         assert!(check_grid([1, 65536, 1]).unwrap_err().contains("65536 blocks in y, and at most 65535"));
         assert!(check_grid([1 << 31, 1, 1]).unwrap_err().contains("in x"));
         assert!(check_grid([1, 1, usize::MAX]).unwrap_err().contains("in z"));
+    }
+
+    #[test]
+    fn arguments_are_gathered_and_checked_without_memory() {
+        let device = Device::emulator(Target::SM_80).unwrap();
+        let tensors: Vec<DevTensor<f32, 4>> =
+            (0..14).map(|_| device.tensor_zeros::<f32, 4>([2, 3, 4, 5]).unwrap()).collect();
+        let meta = meta(15, 16);
+        let mut bits = 0;
+        let counted = allocation_counter::measure(|| {
+            let mut arguments = Arguments::default();
+            arguments.scalar(1.0f32);
+            tensors.iter().for_each(|tensor| arguments.tensor(tensor, true));
+            arguments.check(&meta, &device).unwrap();
+            bits = arguments.for_gpu().count();
+        });
+        assert_eq!((counted.count_total, bits), (0, 1 + 14 * 8));
+    }
+
+    #[test]
+    fn a_tensor_starts_where_its_vectors_can() {
+        let check = |align, offset, extent: usize| {
+            let list = [Argument::Tensor(argument(&[extent], &[1], offset, false))].into_iter().collect();
+            Arguments { list }.check_alignment(&meta(1, align))
+        };
+        assert_eq!(check(16, 4, 8), Ok(()));
+        assert_eq!(check(4, 3, 8), Ok(()));
+        assert_eq!(check(16, 3, 0), Ok(()));
+        assert_eq!(
+            check(16, 3, 8).unwrap_err(),
+            "tensor `x` starts 12 bytes into its buffer, and the kernel moves vectors of 16 bytes from its start on; copy \
+             it to the start of a tensor of its own"
+        );
+
+        assert_eq!(check_cluster(&meta(1, 4), [4, 3, 1]), Ok(()));
+        assert_eq!(
+            check_cluster(&meta(1, 4), [5, 3, 1]).unwrap_err(),
+            "its grid of 5 x 3 x 1 blocks is not made of whole clusters of 2 x 1 x 1"
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::fmt;
 use lacewing_core::{Target, Traced, rt, trace_kernel};
 
 use crate::error::Error;
+pub use crate::error::unknown;
 use crate::runner::Runner;
 
 /// One kernel that can be named.
@@ -325,49 +326,6 @@ impl Settings {
     fn mistyped(&self, name: &str, wanted: &str) -> Error {
         Error::Setting(format!("parameter `{name}` is no {wanted} (a fault of the kernel's entry)"))
     }
-}
-
-/// The text for a name that is not known: the closest known one first, then all of them.
-pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
-    let mut text = format!("there is no {what} `{name}`");
-    let close = known
-        .iter()
-        .map(|candidate| {
-            // A wrong case is a smaller mistake than a wrong letter.
-            let without_case = distance(&name.to_lowercase(), &candidate.to_lowercase());
-            (without_case, distance(name, candidate), candidate)
-        })
-        .min()
-        .filter(|(distance, _, candidate)| *distance <= candidate.chars().count().div_ceil(3));
-    if let Some((_, _, close)) = close {
-        text.push_str(&format!("; did you mean `{close}`?"));
-    }
-    if known.is_empty() {
-        text.push_str(&format!(" (there is no {what} at all)"));
-    } else {
-        text.push_str(&format!("\n  known: {}", known.join(", ")));
-    }
-    text
-}
-
-/// Levenshtein distance: how many letters to change, add or drop.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        let mut next = vec![left];
-        for (y, &above) in b.iter().zip(row.iter().skip(1)) {
-            let changed = diagonal + usize::from(x != *y);
-            left = changed.min(left + 1).min(above + 1);
-            diagonal = above;
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -54,6 +54,11 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
         }
     }
 
+    /// The same view again.
+    pub(crate) fn part(&self) -> Self {
+        self.with_layout(self.offset, self.extents, self.strides)
+    }
+
     /// The device that holds it.
     pub fn device(&self) -> &Device {
         &self.device
@@ -319,6 +324,7 @@ impl Layout<'_> {
         let elements = self.positions().zip(bytes.chunks(self.element_bytes));
         match storage {
             // Byte by byte: elements between those of the view may never have been written, and stay so.
+            #[cfg(feature = "mlir")]
             Storage::Emulated(buffer) => elements.for_each(|(at, element)| buffer.write(at, element)),
             Storage::Cuda(_) => {
                 let span = self.bytes();
@@ -382,7 +388,7 @@ impl<T: Element, const RANK: usize> fmt::Debug for DevTensor<T, RANK> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mlir"))]
 mod tests {
     use super::*;
     use lacewing_core::Target;

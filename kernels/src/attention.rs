@@ -8,7 +8,7 @@ use lacewing_core::ScalarType;
 use lacewing_runtime::compare::Comparison;
 use lacewing_runtime::host::Random;
 use lacewing_runtime::registry::{Settings, Value};
-use lacewing_runtime::runner::{Dimension, Runner, Sizes, TensorSpec, check_tensors};
+use lacewing_runtime::runner::{Dimension, Runner, Sizes, TensorSpec, Work, check_tensors};
 use lacewing_runtime::{Device, Error, HostTensor, Tensors};
 
 use crate::reference::{
@@ -144,6 +144,23 @@ impl AttentionInputs {
 }
 
 impl Runner for AttentionRunner {
+    /// 4 B Hq Sq Sk D operations, of which a causal mask leaves half; each of Q, K, V and O once in the kernel's element
+    /// type, and LSE.
+    fn work(&self, settings: &Settings, inputs: &Tensors, _: &Tensors) -> Work {
+        let Ok(AttentionShape { batch, heads_q, heads_kv, seqlen_q, seqlen_kv, head_dim }) = shape_of(inputs) else {
+            return Work::default();
+        };
+        let product = |factors: &[usize]| factors.iter().map(|factor| *factor as f64).product::<f64>();
+        let rows = product(&[batch, heads_q, seqlen_q]);
+        let masked = if settings.bool("causal").unwrap_or(false) { 0.5 } else { 1.0 };
+        let element = kernel_type(settings, inputs).map_or(4, ScalarType::bytes) as f64;
+        let keys = product(&[batch, heads_kv, seqlen_kv, head_dim]);
+        Work {
+            flops: Some(4.0 * rows * product(&[seqlen_kv, head_dim]) * masked),
+            bytes: element * (2.0 * rows * head_dim as f64 + 2.0 * keys) + 4.0 * rows,
+        }
+    }
+
     fn inputs(&self) -> &'static [TensorSpec] {
         &INPUTS
     }

@@ -12,7 +12,7 @@ use crate::ENTRIES;
 fn holds(name: &str) {
     let entry = ENTRIES.iter().find(|entry| entry.name == name).unwrap();
     let runner = entry.runner.unwrap();
-    for target in [Target::SM_80, Target::GFX942] {
+    for target in [Target::SM_80, Target::SM_90A, Target::GFX942] {
         let device = Device::emulator(target).unwrap();
         let mut settings = Settings::defaults(entry.parameters);
         let sizes = Sizes::defaults(runner.dimensions());

@@ -11,12 +11,15 @@
 //! Exit status: 0 when what was asked for held; 1 when a kernel or a check failed; 2 when the command
 //! line or a file is at fault (nothing has been written then).
 
+mod artifact;
+mod bench;
 mod compile;
 mod doctor;
 mod failure;
 pub mod files;
 mod list;
 mod progress;
+mod report;
 mod run;
 
 use std::ffi::OsString;
@@ -46,6 +49,8 @@ enum Command {
     Compile(compile::Arguments),
     /// Run a kernel on a device
     Run(run::Arguments),
+    /// Check a kernel on a device, and take its time
+    Bench(bench::Arguments),
 }
 
 /// Runs the command line of the process on these kernels.
@@ -73,6 +78,7 @@ pub fn run(entries: &[&KernelEntry], arguments: impl IntoIterator<Item = OsStrin
         Command::Doctor(arguments) => doctor::doctor(arguments, io),
         Command::Compile(arguments) => compile::compile(entries, arguments, io),
         Command::Run(arguments) => run::run(entries, arguments, io),
+        Command::Bench(arguments) => bench::bench(entries, arguments, io),
     };
     let flushed = io.out.flush().map_err(Failure::from);
     match outcome.and(flushed) {

@@ -9,13 +9,14 @@
 //! kernels have no such parameters.
 
 mod data;
+mod hopper;
 mod layouts;
 mod limits;
 mod numbers;
 mod shapes;
 mod visibility;
 
-use lacewing::kernels::fmha::Forward;
+use lacewing::kernels::fmha::{Forward, TilingChoice};
 use lacewing::kernels::reference::{
     self, Attention, AttentionShape, Output, Precision, attention_tolerance, compare_lse, compare_o,
 };
@@ -24,7 +25,7 @@ use lacewing::runtime::host::Random;
 use lacewing::runtime::{Element, ElementOf, Error};
 
 /// Chips with a kernel of their own.
-const TARGETS: [Target; 2] = [Target::SM_80, Target::GFX942];
+const TARGETS: [Target; 3] = [Target::SM_80, Target::SM_90A, Target::GFX942];
 
 /// A problem with random inputs.
 #[derive(Clone, Debug)]
@@ -92,6 +93,13 @@ impl Case {
         self.scale.unwrap_or((self.head_dim as f32).sqrt().recip())
     }
 
+    /// The sizes decide, so that both tilings meet as many of them: by itself a launch takes large blocks only where
+    /// there is more to do than an emulator should.
+    fn tiling(&self) -> TilingChoice {
+        let even = (self.seqlen_q + self.seqlen_kv + self.head_dim / 8 + self.heads_q).is_multiple_of(2);
+        if even { TilingChoice::Large } else { TilingChoice::Small }
+    }
+
     /// Random inputs, which depend on the sizes only.
     fn inputs<T: Dtype>(&self) -> Inputs {
         let sizes = [self.batch, self.heads_q, self.seqlen_q, self.seqlen_kv, self.head_dim];
@@ -136,7 +144,8 @@ impl Case {
         let mut outputs = Outputs::<T::Host>::new(device, &self.shape());
         let tensors = inputs.on::<T>(device);
         let kv_len = self.lengths_on(device);
-        tensors.forward(self, &kv_len).fmha_fwd::<T>(&mut outputs.o, &mut outputs.lse).unwrap();
+        let forward = tensors.forward(self, &kv_len);
+        forward.fmha_fwd_tiled::<T>(self.tiling(), &mut outputs.o, &mut outputs.lse).unwrap();
         outputs.read()
     }
 

@@ -7,7 +7,9 @@
     reason = "helpers of tests say what they expect by panicking"
 )]
 
+mod artifact;
 mod attention;
+mod bench;
 mod cli;
 mod cli_attention;
 mod cli_compile;
@@ -18,6 +20,8 @@ mod differential;
 mod frontend;
 mod kernels;
 mod launch;
+mod manner;
+mod report;
 mod sanitizer;
 mod snapshots;
 mod ui;

@@ -40,7 +40,10 @@ pub fn run(workspace: &Workspace, tests: bool) -> Result<(), Error> {
 
 fn lints(workspace: &Workspace) -> Result<(), Error> {
     let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    process::run(&mut workspace.cargo(args))
+    process::run(&mut workspace.cargo(args))?;
+    // What a deployed program is built from: much of the runtime is compiled another way there.
+    let deployed = ["clippy", "--package", "lacewing", "--lib", "--no-default-features", "--features", "aot"];
+    process::run(workspace.cargo(deployed).args(["--", "-D", "warnings"]))
 }
 
 fn documentation(workspace: &Workspace) -> Result<(), Error> {

@@ -5,6 +5,7 @@
 //! ([`check_target`]); the lowerings and the emulator match on [`LwOp`] exhaustively, so that rustc
 //! refuses a row that one of them does not know.
 
+mod hopper;
 mod table;
 
 use std::fmt::Write as _;
@@ -77,6 +78,8 @@ pub enum Legal {
     Always,
     /// From this [`Target::generation`] on.
     From(u32),
+    /// On the chips of this generation alone; why.
+    Only(u32, &'static str),
     /// On none; what to do instead.
     Never(&'static str),
 }
@@ -129,7 +132,8 @@ impl OpRow {
             Legal::Always => Ok(()),
             Legal::From(generation) if target.generation() >= generation => Ok(()),
             Legal::From(generation) => Err(format!("it needs generation {generation} or later")),
-            Legal::Never(instead) => Err(instead.to_owned()),
+            Legal::Only(generation, _) if target.generation() == generation => Ok(()),
+            Legal::Only(_, reason) | Legal::Never(reason) => Err(reason.to_owned()),
         }
     }
 }
@@ -255,7 +259,7 @@ mod tests {
                 assert!(!attr.about.is_empty(), "lw.{}: attribute `{}` is not described", row.name, attr.name);
             }
             for legal in [row.nvidia, row.amd] {
-                if let Legal::Never(instead) = legal {
+                if let Legal::Never(instead) | Legal::Only(_, instead) = legal {
                     assert!(!instead.is_empty(), "lw.{}: says no alternative", row.name);
                 }
             }

@@ -1,16 +1,16 @@
 //! The one table of the dialect `lw`. See [`super::OpRow`] for the columns.
 
-use super::{Attr, Constraint, Effects, Legal, OpRow, Slot};
+use super::{Attr, Constraint, Effects, Legal, OpRow, Slot, hopper};
 
-const fn one(name: &'static str, constraint: Constraint) -> Slot {
+pub(super) const fn one(name: &'static str, constraint: Constraint) -> Slot {
     Slot { name, constraint, variadic: false }
 }
 
-const fn many(name: &'static str, constraint: Constraint) -> Slot {
+pub(super) const fn many(name: &'static str, constraint: Constraint) -> Slot {
     Slot { name, constraint, variadic: true }
 }
 
-const fn attr(name: &'static str, constraint: Constraint, about: &'static str) -> Attr {
+pub(super) const fn attr(name: &'static str, constraint: Constraint, about: &'static str) -> Attr {
     Attr { name, constraint, about }
 }
 
@@ -57,12 +57,46 @@ pub enum LwOp {
     NamedBarrier,
     /// `lw.fence`
     Fence,
+    /// `lw.grid_dependency`
+    GridDependency,
     /// `lw.rcp`
     Rcp,
     /// `lw.to_fp8`
     ToFp8,
     /// `lw.assert`
     Assert,
+    /// `lw.mbarrier_init`
+    MbarrierInit,
+    /// `lw.mbarrier_arrive`
+    MbarrierArrive,
+    /// `lw.mbarrier_arrive_peer`
+    MbarrierArrivePeer,
+    /// `lw.mbarrier_expect_tx`
+    MbarrierExpectTx,
+    /// `lw.mbarrier_wait`
+    MbarrierWait,
+    /// `lw.fence_proxy`
+    FenceProxy,
+    /// `lw.tma_load`
+    TmaLoad,
+    /// `lw.tma_store`
+    TmaStore,
+    /// `lw.tma_commit`
+    TmaCommit,
+    /// `lw.tma_wait`
+    TmaWait,
+    /// `lw.wgmma`
+    Wgmma,
+    /// `lw.wgmma_wait`
+    WgmmaWait,
+    /// `lw.setmaxnreg`
+    Setmaxnreg,
+    /// `lw.uniform`
+    Uniform,
+    /// `lw.cluster_sync`
+    ClusterSync,
+    /// `lw.cluster_rank`
+    ClusterRank,
 }
 
 impl LwOp {
@@ -88,9 +122,26 @@ impl LwOp {
         LwOp::WarpSync,
         LwOp::NamedBarrier,
         LwOp::Fence,
+        LwOp::GridDependency,
         LwOp::Rcp,
         LwOp::ToFp8,
         LwOp::Assert,
+        LwOp::MbarrierInit,
+        LwOp::MbarrierArrive,
+        LwOp::MbarrierArrivePeer,
+        LwOp::MbarrierExpectTx,
+        LwOp::MbarrierWait,
+        LwOp::FenceProxy,
+        LwOp::TmaLoad,
+        LwOp::TmaStore,
+        LwOp::TmaCommit,
+        LwOp::TmaWait,
+        LwOp::Wgmma,
+        LwOp::WgmmaWait,
+        LwOp::Setmaxnreg,
+        LwOp::Uniform,
+        LwOp::ClusterSync,
+        LwOp::ClusterRank,
     ];
 }
 
@@ -114,7 +165,20 @@ const MFMA_FACTORS: &[&str] = &[
 ];
 
 /// Every op of the dialect.
-pub static TABLE: &[OpRow] = &[
+pub static TABLE: &[OpRow] = &ROWS;
+
+const ROWS: [OpRow; COMMON.len() + hopper::ROWS.len()] = {
+    let mut rows = [COMMON[0]; COMMON.len() + hopper::ROWS.len()];
+    let mut index = 0;
+    while index < rows.len() {
+        rows[index] = if index < COMMON.len() { COMMON[index] } else { hopper::ROWS[index - COMMON.len()] };
+        index += 1;
+    }
+    rows
+};
+
+/// Rows of no family of chips alone.
+const COMMON: &[OpRow] = &[
     OpRow {
         op: LwOp::Shared,
         name: "shared",
@@ -446,10 +510,10 @@ pub static TABLE: &[OpRow] = &[
         op: LwOp::NamedBarrier,
         name: "named_barrier",
         about: "One of 15 barriers that a part of the block meets at.",
-        operands: &[],
+        operands: &[many("index", Constraint::Is("i32"))],
         results: &[],
         attributes: &[
-            attr("id", Constraint::IntegerAttr, "1 to 15"),
+            attr("id", Constraint::IntegerAttr, "1 to 15; with an index, the barrier is id + index"),
             attr("threads", Constraint::IntegerAttr, "threads that sync or arrive, a multiple of the warp size"),
             attr("kind", Constraint::StringAttr, "sync or arrive"),
         ],
@@ -473,6 +537,20 @@ pub static TABLE: &[OpRow] = &[
         emulation: "orders accesses in the happens-before relation",
         nvvm: "llvm.fence with the scope's syncscope; membar, fence (PTX ISA, membar)",
         rocdl: "llvm.fence with syncscope workgroup, agent or system",
+    },
+    OpRow {
+        op: LwOp::GridDependency,
+        name: "grid_dependency",
+        about: "Waits for the launch before on the stream, or lets the next one start; nothing where launches never overlap.",
+        operands: &[],
+        results: &[],
+        attributes: &[attr("kind", Constraint::StringAttr, "wait or release")],
+        effects: Effects::Sync,
+        nvidia: Legal::Always,
+        amd: Legal::Always,
+        emulation: "nothing: launches run one after the other",
+        nvvm: "nvvm.griddepcontrol from sm_90 on (PTX ISA, griddepcontrol); nothing before",
+        rocdl: "nothing: launches of a stream run one after the other",
     },
     OpRow {
         op: LwOp::Rcp,

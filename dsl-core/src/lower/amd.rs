@@ -51,6 +51,10 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
     (0..count).map(|i| b.extract(product, i as u32)).collect()
 }
 
+pub(super) fn uniform<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
+    b.value("rocdl.readfirstlane", &[operand(op, 0)?], I32, &[])
+}
+
 pub(super) fn ballot<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
     b.cast("rocdl.ballot", operand(op, 0)?, I64)
 }

@@ -137,7 +137,7 @@ fn run_once(context: &Rc<IrContext>, text: &str, run: &Run, target: Target) -> R
         return Err(format!("`{found}` must not occur in\n{output}"));
     }
     if what == Emit::Ptx && tools::find_ptxas(None).is_ok() {
-        tools::assemble(&output, target, 3, None).map_err(|e| format!("{e}\n{output}"))?;
+        tools::assemble(&output, target, &EmitOptions::default()).map_err(|e| format!("{e}\n{output}"))?;
     }
     Ok(())
 }

@@ -19,12 +19,15 @@ mod arith;
 mod build;
 mod elementary;
 mod fp8;
+mod hopper;
 mod kernel;
 mod math;
 mod memory;
+mod mix;
 mod numeric;
 mod nvidia;
 mod pipeline;
+mod report;
 mod rewrite;
 mod tools;
 
@@ -37,8 +40,10 @@ use crate::atoms::{MMA_TABLE, MatrixOp, MmaSpec};
 use crate::mlir::IrModule;
 use crate::{Diagnostic, Error, KernelMeta, Target, Traced, dialect};
 
+pub use mix::{Class, Mix};
 pub use pipeline::{describe, toolchain};
-pub use tools::{PtxasLog, find_lld, find_ptxas, ptxas_version};
+pub use report::{Report, Resources, Warning, find_nvdisasm};
+pub use tools::{PtxasLog, assemble, find_lld, find_ptxas, ptxas_version};
 
 /// What to make of a traced kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,11 +105,13 @@ pub struct EmitOptions {
     pub ptxas: Option<PathBuf>,
     /// `ld.lld` to use instead of the one that [`find_lld`] finds.
     pub lld: Option<PathBuf>,
+    /// Refuse machine code that `ptxas` warns of or that spills registers.
+    pub deny_warnings: bool,
 }
 
 impl Default for EmitOptions {
     fn default() -> Self {
-        Self { opt_level: 3, ptxas: None, lld: None }
+        Self { opt_level: 3, ptxas: None, lld: None, deny_warnings: false }
     }
 }
 
@@ -191,7 +198,7 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
         Emit::Ptx | Emit::Amdgcn => assembly(module).map(Artifact::Text),
         Emit::Cubin => {
             let ptx = assembly(module)?;
-            let (bytes, log) = tools::assemble(&ptx, target, options.opt_level, options.ptxas.as_deref())?;
+            let (bytes, log) = tools::assemble(&ptx, target, options)?;
             Ok(Artifact::Binary { bytes, log: Some(log) })
         }
         Emit::Hsaco => {

@@ -4,8 +4,8 @@ use super::build::{
     Builder, Elem, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
 };
 use super::memory::{load_from, store_to};
-use crate::Error;
 use crate::atoms::MatrixOp;
+use crate::{Error, Target};
 use melior::ir::operation::OperationLike;
 
 /// `cp.async`: the source size operand is 0 where invalid, which fills with zeros and reads nothing.
@@ -132,7 +132,11 @@ pub(super) fn named_barrier<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error
             "ids are 1 to 15 and threads come in whole warps of 32",
         ));
     }
-    let operands = [b.constant(I32, id)?, b.constant(I32, threads)?];
+    let mut barrier = b.constant(I32, id)?;
+    if op.operand_count() == 1 {
+        barrier = b.binary("arith.addi", barrier, operand(op, 0)?)?;
+    }
+    let operands = [barrier, b.constant(I32, threads)?];
     if string(op, "kind")? == "arrive" {
         b.op("nvvm.barrier.arrive", &operands, &[], &[])?;
     } else {
@@ -208,8 +212,13 @@ pub(super) fn ballot<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> 
     b.cast("arith.extui", lanes, I64)
 }
 
-pub(super) fn elect<'m>(b: &Builder<'m>) -> Result<Val<'m>, Error> {
+pub(super) fn elect<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error> {
     let active = b.call("llvm.nvvm.activemask", &[], I32)?;
+    if b.target().generation() >= 90 {
+        // The assembler knows from it that one thread is active (PTX ISA, elect.sync).
+        let mask = if is_convergent(op) { b.constant(I32, -1)? } else { active };
+        return b.value("nvvm.elect.sync", &[mask], I1, &[]);
+    }
     let first = b.call("llvm.cttz", &[active, b.constant(I1, 0)?], I32)?;
     let lane = b.value("nvvm.read.ptx.sreg.laneid", &[], I32, &[])?;
     b.compare(0, lane, first)
@@ -218,6 +227,20 @@ pub(super) fn elect<'m>(b: &Builder<'m>) -> Result<Val<'m>, Error> {
 /// `bar.warp.sync` of the whole warp, as CUDA's `__syncwarp()`.
 pub(super) fn warp_sync<'m>(b: &Builder<'m>) -> Result<(), Error> {
     b.op("nvvm.bar.warp.sync", &[b.constant(I32, -1)?], &[], &[])?;
+    Ok(())
+}
+
+/// `griddepcontrol`; nothing on chips whose launches never overlap, of either vendor.
+pub(super) fn grid_dependency<'m>(b: &Builder<'m>, op: Op<'m>, target: Target) -> Result<(), Error> {
+    let kind = match string(op, "kind")?.as_str() {
+        "wait" => "wait",
+        "release" => "launch_dependents",
+        other => return Err(refuse(op, format!("there is no grid dependency `{other}`"), "use wait or release")),
+    };
+    if target.is_nvidia() && target.generation() >= 90 {
+        let kind = b.attr(&format!("#nvvm<grid_dep_action {kind}>"))?;
+        b.op("nvvm.griddepcontrol", &[], &[], &[("kind", kind)])?;
+    }
     Ok(())
 }
 

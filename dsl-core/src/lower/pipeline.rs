@@ -92,6 +92,11 @@ fn describe_arguments(module: &IrModule, meta: &KernelMeta) -> Result<(), Error>
                 arguments.push(if mutable { "{llvm.noalias}" } else { "{llvm.noalias, llvm.readonly}" });
                 arguments.extend(std::iter::repeat_n("{}", 2 * rank));
             }
+            // By value and never written: its address in parameter memory is what the copies take (PTX ISA,
+            // "Tensor-map": 128 bytes, aligned to 64).
+            ParamKind::TensorMap { .. } => {
+                arguments.push("{llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant, llvm.align = 64 : i64}")
+            }
         }
     }
     let text = format!("[{}]", arguments.join(", "));

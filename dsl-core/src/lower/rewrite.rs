@@ -5,7 +5,7 @@ use melior::IrRewriter;
 use melior::ir::operation::OperationLike;
 
 use super::build::{Builder, Elem, Op, Ty, Val, name_of, ops_inside};
-use super::{amd, arith, elementary, memory, nvidia};
+use super::{amd, arith, elementary, hopper, memory, nvidia};
 use crate::dialect::{LwOp, row};
 use crate::mlir::{IrModule, internal};
 use crate::{Error, KernelMeta, Target};
@@ -76,6 +76,7 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         LwOp::AtomicRmw => memory::atomic_rmw(b, op).map(one),
         LwOp::AtomicCas => memory::atomic_cas(b, op).map(one),
         LwOp::Fence => memory::fence(b, op).map(none),
+        LwOp::GridDependency => nvidia::grid_dependency(b, op, target).map(none),
         LwOp::CpAsync => nvidia::cp_async(b, op).map(none),
         LwOp::CpAsyncCommit => b.op("nvvm.cp.async.commit.group", &[], &[], &[]).map(|_| Vec::new()),
         LwOp::CpAsyncWait => nvidia::cp_async_wait(b, op).map(none),
@@ -85,7 +86,7 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         LwOp::Mfma => amd::mfma(b, op),
         LwOp::Ballot if nvidia => nvidia::ballot(b, op).map(one),
         LwOp::Ballot => amd::ballot(b, op).map(one),
-        LwOp::Elect if nvidia => nvidia::elect(b).map(one),
+        LwOp::Elect if nvidia => nvidia::elect(b, op).map(one),
         LwOp::Elect => amd::elect(b).map(one),
         LwOp::WarpSync if nvidia => nvidia::warp_sync(b).map(none),
         LwOp::WarpSync => amd::warp_sync(b).map(none),
@@ -93,5 +94,22 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         LwOp::ToFp8 => arith::to_fp8(b, op).map(one),
         LwOp::Assert if nvidia => nvidia::assert(b, op).map(none),
         LwOp::Assert => amd::assert(b, op).map(none),
+        LwOp::Uniform if !nvidia => amd::uniform(b, op).map(one),
+        LwOp::MbarrierInit
+        | LwOp::MbarrierArrive
+        | LwOp::MbarrierArrivePeer
+        | LwOp::MbarrierExpectTx
+        | LwOp::MbarrierWait
+        | LwOp::FenceProxy
+        | LwOp::TmaLoad
+        | LwOp::TmaStore
+        | LwOp::TmaCommit
+        | LwOp::TmaWait
+        | LwOp::Wgmma
+        | LwOp::WgmmaWait
+        | LwOp::Setmaxnreg
+        | LwOp::Uniform
+        | LwOp::ClusterSync
+        | LwOp::ClusterRank => hopper::lower(b, op, which),
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::EmitOptions;
 use crate::{Diagnostic, Error, Target};
 
 /// What `ptxas -v` said of one kernel.
@@ -25,6 +26,14 @@ pub struct PtxasLog {
 }
 
 impl PtxasLog {
+    /// What makes the code slower than it should be: `ptxas`'s warnings, and registers kept in memory.
+    pub fn complaints(&self) -> Vec<String> {
+        let (stores, loads) = (self.spill_store_bytes, self.spill_load_bytes);
+        let spilled = (stores + loads > 0)
+            .then(|| format!("registers spill to memory: a thread stores {stores} bytes and loads {loads}"));
+        self.warnings.iter().cloned().chain(spilled).collect()
+    }
+
     fn parse(text: String) -> Self {
         let number_before = |line: &str, what: &str| -> Option<u32> {
             let (head, _) = line.split_once(what)?;
@@ -37,6 +46,7 @@ impl PtxasLog {
             log.spill_load_bytes = number_before(line, " bytes spill loads").unwrap_or(log.spill_load_bytes);
             log.registers = number_before(line, " registers").unwrap_or(log.registers);
             let lower = line.to_ascii_lowercase();
+            // `info` lines about performance count: wgmma that is serialised, setmaxnreg that is ignored.
             if lower.contains("warning") || lower.contains("(c7") || lower.contains("potential performance loss") {
                 log.warnings.push(line.trim().to_owned());
             }
@@ -79,6 +89,15 @@ pub fn find_ptxas(explicit: Option<&Path>) -> Result<PathBuf, Error> {
     })
 }
 
+/// Finds a program of the CUDA toolkit: the file that `variable` names (nothing, for none), the folder of `ptxas`, PATH.
+pub(super) fn find_beside_ptxas(name: &str, variable: &str) -> Option<PathBuf> {
+    if let Some(path) = env::var_os(variable) {
+        return (!path.is_empty()).then(|| path.into());
+    }
+    let beside = find_ptxas(None).ok().map(|ptxas| ptxas.with_file_name(name)).filter(|path| path.is_file());
+    beside.or_else(|| on_path(name))
+}
+
 /// What tells one `ptxas` from another: its own words about its version.
 ///
 /// # Errors
@@ -115,17 +134,12 @@ fn io_error(what: &str, error: &std::io::Error) -> Error {
     Diagnostic::error(format!("{what}: {error}")).into()
 }
 
-/// Assembles PTX to a cubin.
+/// Assembles PTX to a cubin by `ptxas`.
 ///
 /// # Errors
-/// `ptxas`'s own words where it refuses the text.
-pub(super) fn assemble(
-    ptx: &str,
-    target: Target,
-    opt_level: u8,
-    explicit: Option<&Path>,
-) -> Result<(Vec<u8>, PtxasLog), Error> {
-    let ptxas = find_ptxas(explicit)?;
+/// `ptxas`'s own words where it refuses the text; with [`EmitOptions::deny_warnings`], what it warns of.
+pub fn assemble(ptx: &str, target: Target, options: &EmitOptions) -> Result<(Vec<u8>, PtxasLog), Error> {
+    let ptxas = find_ptxas(options.ptxas.as_deref())?;
     let directory = tempfile::tempdir().map_err(|e| io_error("a temporary directory for ptxas", &e))?;
     let (input, output) = (directory.path().join("kernel.ptx"), directory.path().join("kernel.cubin"));
     std::fs::write(&input, ptx).map_err(|e| io_error("writing PTX for ptxas", &e))?;
@@ -138,7 +152,7 @@ pub(super) fn assemble(
         input.as_os_str(),
     ];
     let run = Command::new(&ptxas)
-        .arg(format!("-O{}", opt_level.min(3)))
+        .arg(format!("-O{}", options.opt_level.min(3)))
         .args(arguments)
         .output()
         .map_err(|e| io_error(&format!("running {}", ptxas.display()), &e))?;
@@ -151,7 +165,17 @@ pub(super) fn assemble(
         return Err(error.into());
     }
     let cubin = std::fs::read(&output).map_err(|e| io_error("reading ptxas's cubin", &e))?;
-    Ok((cubin, PtxasLog::parse(text)))
+    let log = PtxasLog::parse(text);
+    let complaints = log.complaints();
+    if options.deny_warnings && !complaints.is_empty() {
+        return Err(complaints.into_iter().fold(denied(target), Diagnostic::note).into());
+    }
+    Ok((cubin, log))
+}
+
+fn denied(target: Target) -> Diagnostic {
+    Diagnostic::error(format!("the machine code for {target} is slower than it should be, and warnings are denied"))
+        .help("smaller tiles or fewer stages need fewer registers; `--emit report` shows all of what ptxas says")
 }
 
 /// A folder in ROCm's layout that holds nothing but the linker, which is all that MLIR's back end
@@ -186,11 +210,15 @@ mod tests {
         let log = PtxasLog::parse(text.to_owned());
         assert_eq!((log.registers, log.stack_bytes, log.spill_store_bytes, log.spill_load_bytes), (40, 8, 12, 16));
         assert_eq!(log.warnings.len(), 1);
+        let complaints = log.complaints();
+        assert!(complaints[0].contains("(C7510)") && complaints[1].contains("stores 12 bytes and loads 16"));
+        assert_eq!(PtxasLog::default().complaints(), [""; 0]);
     }
 
     #[test]
     fn a_missing_tool_names_itself() {
-        let error = assemble("", Target::SM_80, 3, Some(Path::new("/nowhere/ptxas"))).unwrap_err().to_string();
+        let options = EmitOptions { ptxas: Some("/nowhere/ptxas".into()), ..EmitOptions::default() };
+        let error = assemble("", Target::SM_80, &options).unwrap_err().to_string();
         assert!(error.contains("/nowhere/ptxas"), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
 use crate::types::{Bool, Scalar};
 use crate::{Diagnostic, ScalarType, SourceLocation};
 
-pub use crate::kernel::KernelAttributes;
+pub use crate::KernelAttributes;
 pub use crate::types::{
     PrintArgument, Printable, Shared, SharedAlloc, SharedField, device_assert, printf, static_assert,
 };

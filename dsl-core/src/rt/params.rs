@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use crate::kernel::KernelAttributes;
+use crate::KernelAttributes;
 use crate::trace::{IrType, Loc, RawValue};
 use crate::types::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, U8, U16, U32, U64};
 use crate::{ParamDesc, ParamKind, ScalarType};
@@ -83,6 +83,18 @@ impl ParamBuilder {
         self.params.push(ParamDesc { name: name.to_owned(), kind: ParamKind::Scalar(ty) });
     }
 
+    /// Declares a tensor map, whose box the trace finds.
+    pub(crate) fn tensor_map(&mut self, name: &str, elem: ScalarType, rank: usize) {
+        self.arguments.push(Argument {
+            ty: IrType::TensorMap,
+            attributes: format!(
+                "{{lw.elem = \"{elem}\", lw.name = \"{name}\", lw.rank = {rank} : i64, lw.role = \"tensor_map\"}}"
+            ),
+        });
+        let kind = ParamKind::TensorMap { elem, rank, box_shape: [0; 5], swizzle: 0, mutable: false };
+        self.params.push(ParamDesc { name: name.to_owned(), kind });
+    }
+
     /// Declares a tensor: pointer, then extents, then strides.
     pub(crate) fn tensor(&mut self, name: &str, elem: ScalarType, rank: usize, mutable: bool) {
         let access = if mutable { "write" } else { "read" };
@@ -104,12 +116,18 @@ impl ParamBuilder {
 /// Hands out the values of the declared arguments, in order.
 pub struct ParamValues {
     values: std::vec::IntoIter<RawValue>,
+    count: usize,
     pub(crate) loc: Loc,
 }
 
 impl ParamValues {
     pub(crate) fn new(values: Vec<RawValue>, loc: Loc) -> Self {
-        Self { values: values.into_iter(), loc }
+        Self { count: values.len(), values: values.into_iter(), loc }
+    }
+
+    /// How many arguments have been taken: the position of the next one.
+    pub(crate) fn taken(&self) -> usize {
+        self.count - self.values.len()
     }
 
     /// The next argument.
@@ -122,7 +140,7 @@ impl ParamValues {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a run-time parameter of a kernel",
     label = "not a kernel parameter",
-    note = "run-time parameters are scalars (`F32`, `I32`, ..), `Tensor<T, RANK>` and `TensorMut<T, RANK>`",
+    note = "run-time parameters are scalars (`F32`, `I32`, ..), `Tensor<T, RANK>`, `TensorMut<T, RANK>` and `TensorMap<T, RANK>`",
     note = "a value that is known when the kernel is compiled is marked `#[comptime]`"
 )]
 pub trait KernelParam: Sized {

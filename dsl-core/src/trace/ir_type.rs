@@ -26,6 +26,8 @@ pub enum IrType {
     Vector(ScalarType, usize),
     /// A pointer.
     Pointer(Space),
+    /// The address of a tensor map among the kernel's parameters: `!llvm.ptr`.
+    TensorMap,
 }
 
 impl IrType {
@@ -44,6 +46,7 @@ impl IrType {
             Self::Scalar(scalar) => scalar.mlir(context),
             Self::Index => Type::index(context),
             Self::Vector(scalar, count) => Type::vector(&[count as u64], scalar.mlir(context)),
+            Self::TensorMap => melior::dialect::llvm::r#type::pointer(context, 0),
             Self::Pointer(space) => melior::dialect::llvm::r#type::pointer(
                 context,
                 match space {
@@ -58,7 +61,7 @@ impl IrType {
     pub fn element(self) -> Option<ScalarType> {
         match self {
             Self::Scalar(scalar) | Self::Vector(scalar, _) => Some(scalar),
-            Self::Index | Self::Pointer(_) => None,
+            Self::Index | Self::Pointer(_) | Self::TensorMap => None,
         }
     }
 

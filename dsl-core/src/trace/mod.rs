@@ -87,6 +87,12 @@ pub struct Trace {
     pub(crate) shared: crate::types::SharedLayout,
     /// Threads of the kernel's block in x, y, z; zero while no kernel has said so.
     pub(crate) block: [u32; 3],
+    /// Blocks of a cluster in x, y, z, if the kernel asks for clusters.
+    pub(crate) cluster: Option<[u32; 3]>,
+    /// Registers that a thread starts with, where the kernel's attributes decide it.
+    pub(crate) entry_registers: Option<u32>,
+    /// How the kernel uses its tensor maps, so far.
+    pub(crate) maps: Vec<crate::types::MapUse>,
     target: Target,
     context: Rc<IrContext>,
 }
@@ -134,6 +140,9 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
         epoch,
         shared: crate::types::SharedLayout::default(),
         block: [0; 3],
+        cluster: None,
+        entry_registers: None,
+        maps: Vec::new(),
         target,
         context,
     };

@@ -329,7 +329,7 @@ fn compare(op: Cmp, value: I32, limit: u32, loc: Loc) -> Bool {
 
 /// A run-time `if` without results.
 #[track_caller]
-fn when(condition: Bool, body: impl FnOnce()) {
+pub(crate) fn when(condition: Bool, body: impl FnOnce()) {
     let mut open = if_begin(condition, &mut []);
     body();
     if_else(&mut open, &mut []);

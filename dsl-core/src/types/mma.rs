@@ -6,7 +6,7 @@
 use std::panic::Location;
 
 use super::place::{InGlobal, InShared, Place};
-use super::{BF16, Bool, F16, F32, Float, Scalar, Vector};
+use super::{BF16, Bool, F16, F32, Float, Scalar, Vector, WgmmaElement};
 use crate::Diagnostic;
 use crate::trace::{self, Attr, IrType, Loc, RawValue};
 
@@ -16,16 +16,9 @@ use crate::trace::{self, Attr, IrType, Loc, RawValue};
     label = "not a matrix element",
     note = "their elements are `F16` and `BF16`; `F32` goes through `mma_m16n8k8_tf32`"
 )]
-pub trait MmaElement: Float {
-    #[doc(hidden)]
-    const KIND: &'static str;
-}
-impl MmaElement for F16 {
-    const KIND: &'static str = "f16";
-}
-impl MmaElement for BF16 {
-    const KIND: &'static str = "bf16";
-}
+pub trait MmaElement: Float + WgmmaElement {}
+impl MmaElement for F16 {}
+impl MmaElement for BF16 {}
 
 /// Emits an op with several results.
 fn emit_many<const N: usize>(

@@ -4,6 +4,7 @@ pub(crate) mod arith;
 mod atomics;
 mod buffer;
 mod collectives;
+mod hopper;
 pub(crate) mod ids;
 mod index_math;
 mod math;
@@ -11,7 +12,6 @@ mod mma;
 pub(crate) mod place;
 mod print;
 mod scalar;
-mod scalar_type;
 mod shared;
 mod sync;
 mod tensor;
@@ -21,12 +21,19 @@ pub(crate) mod testing;
 mod tests;
 mod vector;
 
+pub use crate::ScalarType;
 pub use atomics::{Atomic, AtomicInt, Ordering, Scope};
 pub use buffer::{BufferRsrc, Elements, elements};
 pub use collectives::{
     Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, reduce_block, reduce_warp, shfl_down, shfl_idx,
     shfl_up, shfl_xor,
 };
+pub use hopper::{
+    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, SwizzledRing, SwizzledTile,
+    TensorMap, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
+    tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
+};
+pub(crate) use hopper::MapUse;
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
 pub use index_math::{IndexInt, KernelMath, offset_of};
 pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
@@ -41,11 +48,13 @@ pub use scalar::{
     BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, Float, I8, I16, I32, I64, Int, Num, Scalar, ScalarExt,
     U8, U16, U32, U64,
 };
-pub use scalar_type::ScalarType;
 pub use shared::{
     Shared, SharedAlloc, SharedArray, SharedField, SharedLayout, SharedMember, SharedSlice, SharedTile, shared,
     shared_array, shared_array_named,
 };
-pub use sync::{NamedBarrier, barrier, fence, named_barrier, warp_sync};
+pub use sync::{
+    NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid, wait_for_previous_grid,
+    warp_sync,
+};
 pub use tensor::{GlobalTensor, Tensor, TensorMut};
 pub use vector::{Vector, VectorOperand};

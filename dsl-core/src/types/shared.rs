@@ -69,7 +69,7 @@ pub struct SharedAlloc {
 }
 
 impl SharedAlloc {
-    fn new(loc: Loc) -> Self {
+    pub(super) fn new(loc: Loc) -> Self {
         Self { loc, fields: Vec::new(), overlap: None, running: None }
     }
 
@@ -98,7 +98,7 @@ impl SharedAlloc {
     }
 
     /// The address of `bytes` bytes under a name.
-    fn member(&mut self, name: &str, bytes: u64, align: Option<usize>) -> RawValue {
+    pub(super) fn member(&mut self, name: &str, bytes: u64, align: Option<usize>) -> RawValue {
         let loc = self.loc;
         let align = align.map_or_else(|| default_align(bytes), |align| align as u64);
         if !align.is_power_of_two() || align > MAX_ALIGN {

@@ -4,8 +4,9 @@ use std::panic::Location;
 
 use super::Scope;
 use super::ids;
+use super::place::{Coord, Coordinate};
 use crate::Diagnostic;
-use crate::trace::{self, Attr, Loc};
+use crate::trace::{self, Attr, Loc, RawValue};
 
 /// All threads of the block meet; shared and global memory written before is visible to them after.
 ///
@@ -31,11 +32,33 @@ pub fn fence(scope: Scope) {
     trace::emit0("lw.fence", &[], &[("scope", Attr::Str(scope.name().to_owned()))], Location::caller());
 }
 
+/// Waits until the launch before this one on the stream is through and all that it wrote is visible.
+///
+/// A launch with `.overlapping()` may start while the one before it still runs, on chips from sm_90 on: to read or write
+/// nothing of its before this call is the kernel's business. Every thread that does must make the call. Any other launch,
+/// and any other chip, has waited already.
+#[track_caller]
+pub fn wait_for_previous_grid() {
+    grid_dependency("wait", Location::caller());
+}
+
+/// Lets the next launch on the stream start, if it was made with `.overlapping()`, once every block has made this call or
+/// is through. It says nothing of what this launch has written: the next one waits for that.
+#[track_caller]
+pub fn release_next_grid() {
+    grid_dependency("release", Location::caller());
+}
+
+fn grid_dependency(kind: &str, loc: Loc) {
+    trace::emit0("lw.grid_dependency", &[], &[("kind", Attr::Str(kind.to_owned()))], loc);
+}
+
 /// One of the 15 barriers that a part of a block meets at; NVIDIA chips have them.
 #[must_use = "a named barrier does nothing until `.sync()` or `.arrive()`"]
 #[derive(Clone, Copy, Debug)]
 pub struct NamedBarrier {
     id: usize,
+    index: Option<RawValue>,
     threads: usize,
     valid: bool,
 }
@@ -61,7 +84,33 @@ pub fn named_barrier(id: usize, threads: usize) -> NamedBarrier {
     if let Some(fault) = fault {
         trace::error(loc, fault);
     }
-    NamedBarrier { id, threads, valid }
+    NamedBarrier { id, index: None, threads, valid }
+}
+
+/// Several named barriers in a row, to be chosen from at run time: `first` to `first + count - 1`, each for
+/// `threads` threads as [`named_barrier`].
+#[track_caller]
+pub fn named_barriers(first: usize, count: usize, threads: usize) -> NamedBarriers {
+    let barrier = named_barrier(first, threads);
+    let last = if count > 1 { named_barrier((first + count).saturating_sub(1), threads) } else { barrier };
+    NamedBarriers { first: NamedBarrier { valid: barrier.valid && last.valid && count > 0, ..barrier } }
+}
+
+/// What [`named_barriers`] gives.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedBarriers {
+    first: NamedBarrier,
+}
+
+impl NamedBarriers {
+    /// Barrier number `index` of them, an `I32` that the warp's lanes agree on, or a host number.
+    #[track_caller]
+    pub fn at(self, index: impl Coordinate) -> NamedBarrier {
+        match index.coordinate(Location::caller()) {
+            Coord::Known(index) => NamedBarrier { id: self.first.id + index as usize, ..self.first },
+            index => NamedBarrier { index: Some(index.narrow(Location::caller())), ..self.first },
+        }
+    }
 }
 
 impl NamedBarrier {
@@ -84,7 +133,7 @@ impl NamedBarrier {
                 ("threads", Attr::Int(self.threads as i64)),
                 ("kind", Attr::Str(kind.to_owned())),
             ];
-            trace::emit0("lw.named_barrier", &[], &attributes, loc);
+            trace::emit0("lw.named_barrier", self.index.as_slice(), &attributes, loc);
         }
     }
 }

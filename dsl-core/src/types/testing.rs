@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use crate::kernel::KernelAttributes;
+use crate::KernelAttributes;
 use crate::rt::{Kernel, KernelParams};
 use crate::{Error, Target, Traced, trace_kernel};
 
@@ -10,7 +10,7 @@ use crate::{Error, Target, Traced, trace_kernel};
 #[derive(Clone)]
 pub(crate) struct Closure<F, P> {
     pub(crate) body: F,
-    pub(crate) block: [u32; 3],
+    pub(crate) attributes: KernelAttributes,
     pub(crate) location: &'static Location<'static>,
     pub(crate) params: std::marker::PhantomData<fn(P)>,
 }
@@ -30,7 +30,7 @@ impl<P: KernelParams + Clone, F: Fn(P) + Clone> Kernel for Closure<F, P> {
         &["a", "b", "c", "d", "e", "f"]
     }
     fn attributes(&self) -> KernelAttributes {
-        KernelAttributes { block: self.block, min_blocks: None, max_regs: None, waves_per_eu: None, cluster: None }
+        self.attributes.clone()
     }
     fn trace(&self, params: P) {
         (self.body)(params);
@@ -45,7 +45,8 @@ pub(crate) fn trace_with<P: KernelParams + Clone>(
     body: impl Fn(P) + Clone,
 ) -> Result<Traced, Error> {
     let location = Location::caller();
-    trace_kernel(&Closure { body, block, location, params: std::marker::PhantomData }, target)
+    let attributes = KernelAttributes { block, min_blocks: None, max_regs: None, waves_per_eu: None, cluster: None };
+    trace_kernel(&Closure { body, attributes, location, params: std::marker::PhantomData }, target)
 }
 
 /// Traces a body for 128 threads of an `sm_80`.

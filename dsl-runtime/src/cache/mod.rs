@@ -11,12 +11,13 @@ pub mod disk;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use lacewing_core::{KernelMeta, SourceLocation, Target, rt, trace_kernel};
+use lacewing_core::{SourceLocation, Target, rt, trace_kernel};
 
-use crate::cuda::{CompileOptions, CudaKernel};
+use crate::cuda::{CompileOptions, compile};
 use crate::device::{Backend, Device};
 use crate::emulator::Program;
 use crate::error::Error;
+use crate::launch::{Code, Compiled};
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
@@ -32,20 +33,6 @@ struct Key {
 enum Place {
     Emulator,
     Cuda { context: usize, options: CompileOptions },
-}
-
-/// A kernel ready to run, with what a launch must know of it.
-pub(crate) struct Compiled {
-    pub(crate) code: Code,
-    pub(crate) meta: KernelMeta,
-}
-
-/// What runs.
-pub(crate) enum Code {
-    /// Bytecode of the emulator.
-    Emulated(Box<Program>),
-    /// A function that the driver has loaded.
-    Cuda(CudaKernel),
 }
 
 /// Filled by the first thread that asks; the others wait for it.
@@ -74,7 +61,7 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
             let traced = trace_kernel(kernel, target)?;
             let code = match device.backend() {
                 Backend::Emulator => Code::Emulated(Box::new(Program::decode(&traced)?)),
-                Backend::Cuda(gpu) => Code::Cuda(CudaKernel::compile(gpu, &traced, device.compile_options())?),
+                Backend::Cuda(gpu) => Code::Cuda(compile(gpu, &traced, device.compile_options())?),
             };
             Ok(Arc::new(Compiled { code, meta: traced.meta }))
         })

@@ -9,9 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys;
 use cudarc::driver::{CudaContext, CudaGraph, CudaStream, DriverError, result};
-use lacewing_core::Target;
+use lacewing_core::{ScalarType, Target};
 
 use crate::error::Error;
+use crate::tensor_map::Plan;
 
 /// The driver that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,11 @@ pub fn driver() -> Result<Driver, Error> {
 }
 
 /// What to do where there is no GPU.
+#[cfg(feature = "mlir")]
 pub(super) const USE_EMULATOR: &str = "use the emulator instead: `--device emulator`, `Device::emulator(..)`";
+#[cfg(not(feature = "mlir"))]
+pub(super) const USE_EMULATOR: &str = "this program holds compiled kernels alone, which run nowhere else (Lacewing's \
+                                       emulator is in programs that are built with its feature `mlir`)";
 
 fn load() -> Result<Driver, String> {
     // SAFETY: loading the driver's library runs its constructors, as any program that links it does.
@@ -74,7 +79,7 @@ fn load() -> Result<Driver, String> {
     let driver = Driver { version };
     if version < OLDEST {
         return Err(format!(
-            "the driver is one for CUDA {driver}, and kernels need one for {} or later; update it, or {USE_EMULATOR}",
+            "the driver is one for CUDA {driver}, and kernels need one for {} or later: update it; {USE_EMULATOR}",
             Driver { version: OLDEST }
         ));
     }
@@ -226,6 +231,17 @@ impl Allocation {
         stream.synchronize()
     }
 
+    /// Copies all of another allocation in, as far as there is room, in the order of the stream.
+    pub(super) fn copy_from(&self, stream: &CudaStream, other: &Allocation) -> Result<(), DriverError> {
+        let bytes = self.inside(0, other.bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        stream.context().bind_to_thread()?;
+        // SAFETY: both ranges are inside their allocations.
+        unsafe { result::memcpy_dtod_async(self.pointer, other.pointer, bytes, stream.cu_stream()) }
+    }
+
     /// Copies bytes out, in the order of the stream, and waits for them. Bytes past the end stay as they are.
     pub(super) fn read(&self, stream: &CudaStream, offset: usize, into: &mut [u8]) -> Result<(), DriverError> {
         let len = self.inside(offset, into.len());
@@ -290,7 +306,7 @@ unsafe impl Sync for Function {}
 
 /// Why a module was not loaded: the driver's error and what its compiler wrote.
 #[derive(Debug)]
-pub(super) struct LoadError {
+pub(crate) struct LoadError {
     pub(super) error: DriverError,
     pub(super) log: String,
 }
@@ -349,6 +365,37 @@ impl Function {
         unsafe { result::function::set_function_attribute(self.handle, LIMIT, bytes) }
     }
 
+    /// Lets clusters have more than the eight blocks that every chip with clusters has room for (CUDA C++ Programming
+    /// Guide, "Thread Block Clusters").
+    pub(super) fn allow_large_clusters(&self) -> Result<(), DriverError> {
+        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED as ALLOWED;
+        self.module.context.bind_to_thread()?;
+        // SAFETY: the function is alive with its module.
+        unsafe { result::function::set_function_attribute(self.handle, ALLOWED, 1) }
+    }
+
+    /// Blocks that a multiprocessor holds at once.
+    pub(super) fn resident_blocks(&self, threads: u32, dynamic_shared_bytes: u32) -> Result<u32, DriverError> {
+        self.module.context.bind_to_thread()?;
+        let threads = i32::try_from(threads).map_err(|_| DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        // SAFETY: the function is alive with its module.
+        let blocks = unsafe {
+            result::occupancy::max_active_block_per_multiprocessor(self.handle, threads, dynamic_shared_bytes as usize)
+        };
+        Ok(u32::try_from(blocks?).unwrap_or_default())
+    }
+
+    /// Clusters that the GPU holds at once.
+    pub(super) fn resident_clusters(&self, shape: &Shape) -> Result<u32, DriverError> {
+        self.module.context.bind_to_thread()?;
+        let mut attributes = Attributes::of(shape);
+        let config = attributes.config(shape, std::ptr::null_mut());
+        let mut clusters = 0;
+        // SAFETY: the function is alive with its module; the configuration and its attributes outlive the call.
+        unsafe { sys::cuOccupancyMaxActiveClusters(&mut clusters, self.handle, &config) }.result()?;
+        Ok(u32::try_from(clusters).unwrap_or_default())
+    }
+
     /// Puts a launch on a stream. `values` are those of the function's parameters.
     ///
     /// Host memory is safe from any kernel. Device memory is safe as far as the kernel keeps to its arguments, which
@@ -370,25 +417,20 @@ impl Function {
             // Little-endian: a shorter parameter reads the first bytes of its slot.
             *slot = match value {
                 Value::Pointer(memory, offset) => memory.address(offset),
+                Value::Map(_) => 0,
                 Value::Bits(bits) => bits,
             };
-            *pointer = std::ptr::from_mut(slot).cast();
+            *pointer = match value {
+                // The driver only reads it.
+                Value::Map(descriptor) => std::ptr::from_ref(descriptor).cast_mut().cast(),
+                _ => std::ptr::from_mut(slot).cast(),
+            };
         }
-        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
-        let config = sys::CUlaunchConfig {
-            gridDimX: grid_x,
-            gridDimY: grid_y,
-            gridDimZ: grid_z,
-            blockDimX: block_x,
-            blockDimY: block_y,
-            blockDimZ: block_z,
-            sharedMemBytes: shape.dynamic_shared_bytes,
-            hStream: stream.cu_stream(),
-            attrs: std::ptr::null_mut(),
-            numAttrs: 0,
-        };
+        let mut attributes = Attributes::of(shape);
+        let config = attributes.config(shape, stream.cu_stream());
         // SAFETY: function and stream are alive; the caller gives one value for each parameter, each in eight bytes,
-        // which no parameter exceeds; the driver copies them before it returns.
+        // which no parameter but a tensor map exceeds, and that has its 128; the driver copies them and the attributes
+        // before it returns.
         unsafe { sys::cuLaunchKernelEx(&config, self.handle, pointers.as_mut_ptr(), std::ptr::null_mut()) }.result()
     }
 }
@@ -404,12 +446,75 @@ pub(super) fn launch_graph(graph: &CudaGraph, stream: &CudaStream) -> Result<(),
 /// room for 4 KiB in any case (CUDA C++ Programming Guide, "Function parameters").
 pub(super) const MAX_PARAMETERS: usize = 256;
 
-/// Grid, block and dynamic shared memory of a launch.
+/// Grid, block, dynamic shared memory and manner of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) dynamic_shared_bytes: u32,
+    /// Blocks of a cluster.
+    pub(super) cluster: Option<[u32; 3]>,
+    /// Whether all blocks must run at once, or the launch is refused.
+    pub(super) cooperative: bool,
+    /// Whether it may start before the launch before it is through (programmatic dependent launch).
+    pub(super) overlapping: bool,
+}
+
+/// The attributes of a launch, as the driver reads them.
+struct Attributes {
+    list: [sys::CUlaunchAttribute; 3],
+    count: usize,
+}
+
+impl Attributes {
+    fn of(shape: &Shape) -> Self {
+        use sys::CUlaunchAttributeID as Id;
+        let none = sys::CUlaunchAttribute {
+            id: Id::CU_LAUNCH_ATTRIBUTE_IGNORE,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { pad: [0; 64] },
+        };
+        let mut attributes = Self { list: [none; 3], count: 0 };
+        if let Some([x, y, z]) = shape.cluster {
+            let cluster = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+            attributes
+                .add(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, sys::CUlaunchAttributeValue { clusterDim: cluster });
+        }
+        if shape.cooperative {
+            attributes.add(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, sys::CUlaunchAttributeValue { cooperative: 1 });
+        }
+        if shape.overlapping {
+            attributes.add(
+                Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+            );
+        }
+        attributes
+    }
+
+    fn add(&mut self, id: sys::CUlaunchAttributeID, value: sys::CUlaunchAttributeValue) {
+        if let Some(place) = self.list.get_mut(self.count) {
+            (place.id, place.value) = (id, value);
+            self.count += 1;
+        }
+    }
+
+    /// The configuration of a launch. It points into the attributes.
+    fn config(&mut self, shape: &Shape, stream: sys::CUstream) -> sys::CUlaunchConfig {
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
+        sys::CUlaunchConfig {
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: shape.dynamic_shared_bytes,
+            hStream: stream,
+            attrs: self.list.as_mut_ptr(),
+            numAttrs: self.count as u32,
+        }
+    }
 }
 
 /// The value of one parameter of a function.
@@ -417,8 +522,93 @@ pub(super) struct Shape {
 pub(super) enum Value<'a> {
     /// The address of a byte of an allocation.
     Pointer(&'a Allocation, usize),
+    /// A tensor map, passed by value.
+    Map(&'a Descriptor),
     /// A number's bits, zero-extended.
     Bits(u64),
+}
+
+/// A tensor map as the driver encodes it: 128 bytes at a multiple of 64.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Descriptor([u64; 16]);
+
+const _: () = assert!(size_of::<Descriptor>() == size_of::<sys::CUtensorMap>());
+
+/// The first version of CUDA whose drivers encode maps of small tensors right: until 13.1 they set a bit that CUTLASS
+/// clears (`make_tma_copy_desc` in `cute/atom/copy_traits_sm90_tma.hpp`).
+const ENCODES_SMALL_TENSORS: i32 = 13_020;
+/// Tensors below this many bytes are small, and the bit of the second word.
+const SMALL_TENSOR: (u64, u64) = (128 * 1024, 1 << 21);
+
+/// Encodes the map of a tensor in an allocation.
+pub(super) fn encode(allocation: &Allocation, plan: &Plan) -> Result<Descriptor, DriverError> {
+    let mut map = sys::CUtensorMap { opaque: [0; 16] };
+    let address = allocation.address(usize::try_from(plan.byte_offset).unwrap_or(usize::MAX));
+    let rank = plan.extents.len();
+    let outer_strides = plan.strides.get(1..).unwrap_or_default();
+    let element_strides = [1_u32; 5];
+    let inside = plan.byte_offset.saturating_add(plan.span()) <= allocation.len() as u64;
+    if rank != plan.strides.len() || rank != plan.box_shape.len() || rank > element_strides.len() || !inside {
+        return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
+    }
+    allocation.home().context().bind_to_thread()?;
+    // SAFETY: all pointers are to locals or to lists that live until the call returns: extents, box and element
+    // strides have `rank` entries, the strides of the outer dimensions one less. The address is that of a tensor
+    // inside the allocation, which the driver stores and does not follow.
+    let encoded = unsafe {
+        sys::cuTensorMapEncodeTiled(
+            &mut map,
+            data_type(plan.scalar),
+            rank as u32,
+            std::ptr::without_provenance_mut(usize::try_from(address).unwrap_or_default()),
+            plan.extents.as_ptr(),
+            outer_strides.as_ptr(),
+            plan.box_shape.as_ptr(),
+            element_strides.as_ptr(),
+            sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+            swizzle(plan.swizzle),
+            sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    };
+    encoded.result()?;
+    let mut words = map.opaque;
+    let old = driver().is_ok_and(|driver| driver.version() < ENCODES_SMALL_TENSORS);
+    let (small, bit) = SMALL_TENSOR;
+    if old && plan.span() < small {
+        let [_, second, ..] = &mut words;
+        *second &= !bit;
+    }
+    Ok(Descriptor(words))
+}
+
+fn data_type(scalar: ScalarType) -> sys::CUtensorMapDataType {
+    use sys::CUtensorMapDataType as Type;
+    match scalar {
+        ScalarType::Bool | ScalarType::I8 | ScalarType::U8 | ScalarType::F8E4M3 | ScalarType::F8E5M2 => {
+            Type::CU_TENSOR_MAP_DATA_TYPE_UINT8
+        }
+        ScalarType::I16 | ScalarType::U16 => Type::CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        ScalarType::I32 => Type::CU_TENSOR_MAP_DATA_TYPE_INT32,
+        ScalarType::U32 => Type::CU_TENSOR_MAP_DATA_TYPE_UINT32,
+        ScalarType::I64 => Type::CU_TENSOR_MAP_DATA_TYPE_INT64,
+        ScalarType::U64 => Type::CU_TENSOR_MAP_DATA_TYPE_UINT64,
+        ScalarType::F16 => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        ScalarType::Bf16 => Type::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        ScalarType::F32 => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        ScalarType::F64 => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+    }
+}
+
+fn swizzle(bytes: u32) -> sys::CUtensorMapSwizzle {
+    use sys::CUtensorMapSwizzle as Swizzle;
+    match bytes {
+        128 => Swizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+        64 => Swizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+        32 => Swizzle::CU_TENSOR_MAP_SWIZZLE_32B,
+        _ => Swizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
+    }
 }
 
 #[cfg(test)]
@@ -453,7 +643,7 @@ mod tests {
     fn no_driver_is_an_error_that_offers_the_emulator() {
         if let Err(error) = driver() {
             let text = error.to_string();
-            assert!(text.contains("--device emulator"), "{text}");
+            assert!(text.contains(USE_EMULATOR), "{text}");
         }
     }
 }

@@ -19,9 +19,10 @@ pub(crate) struct Gpu {
     ordinal: usize,
     name: String,
     target: Target,
-    /// The newest compute capability that machine code for `target` runs on; PTX runs on any later one.
-    native: bool,
+    /// Major number of its compute capability: machine code runs on no other one, PTX on any later.
+    major: u32,
     shared_limit: u32,
+    multiprocessors: u32,
     home: Stream,
     /// Whether there is more than one stream, so that their work must be ordered by events. Held for reading while
     /// work is put on a stream.
@@ -134,15 +135,16 @@ impl Gpu {
     ) -> Result<Self, DriverError> {
         let shared =
             context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let multiprocessors =
+            context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let (major, _) = context.compute_capability()?;
         Ok(Self {
             ordinal: context.ordinal(),
             name,
             target,
-            // Machine code for sm_80 runs on all of 8.x; that for sm_90a and sm_100a on its own chip, which is the
-            // only one that it is chosen for.
-            native: u32::try_from(major).is_ok_and(|major| major == target.generation() / 10),
+            major: u32::try_from(major).unwrap_or_default(),
             shared_limit: u32::try_from(shared).unwrap_or_default(),
+            multiprocessors: u32::try_from(multiprocessors).unwrap_or_default(),
             context,
             home: Stream::new(stream),
             many_streams: RwLock::new(false),
@@ -172,14 +174,19 @@ impl Gpu {
         &self.context
     }
 
-    /// Whether machine code for the target runs, or only PTX.
-    pub(super) fn is_native(&self) -> bool {
-        self.native
+    /// Whether machine code for a target runs, or only PTX. That for sm_80 runs on all of 8.x; that for sm_90a and sm_100a
+    /// on its own chip, which is the only one that it is chosen for.
+    pub(crate) fn runs_code_for(&self, target: Target) -> bool {
+        self.major == target.generation() / 10
     }
 
     /// Shared memory that a block may have on this very chip.
     pub(super) fn shared_limit(&self) -> u32 {
         self.shared_limit
+    }
+
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
     }
 
     /// One more stream. From now on the device's streams wait for each other where they share memory.
@@ -225,6 +232,49 @@ impl Gpu {
         self.touch(memory, stream, false, read).map_err(|error| self.fault("a copy to the host", error))?;
         self.is_well();
         Ok(bytes)
+    }
+
+    /// Copies memory to other memory of the same size. Part of a graph while one is captured.
+    pub(crate) fn copy(&self, stream: &Stream, from: &Arc<Memory>, to: &Arc<Memory>) -> Result<(), Error> {
+        let work = || to.allocation().copy_from(stream.raw(), from.allocation());
+        let outcome = match stream.capture() {
+            None => self.ordered(stream, [(&**from, false), (&**to, true)].into_iter(), work),
+            Some(captured) => {
+                let uses = [(Arc::clone(from), false), (Arc::clone(to), true)];
+                captured.lock().unwrap_or_else(PoisonError::into_inner).uses.extend(uses);
+                work()
+            }
+        };
+        outcome.map_err(|error| self.fault("a copy on the device", error))
+    }
+
+    /// Bytes of the cache that all multiprocessors share.
+    pub(crate) fn cache_bytes(&self) -> usize {
+        let bytes = self.context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+        usize::try_from(bytes.unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Bytes of memory that nothing uses.
+    pub(crate) fn free_bytes(&self) -> Result<usize, Error> {
+        Ok(self.context.mem_get_info().map_err(|error| self.fault("a look at the memory", error))?.0)
+    }
+
+    /// What the chip is, for reports.
+    pub(crate) fn facts(&self) -> Result<Vec<(&'static str, String)>, Error> {
+        use sys::CUdevice_attribute_enum as Attribute;
+        let failed = |error| self.fault("a look at the device", error);
+        let attribute = |which| self.context.attribute(which).map_err(failed);
+        let (major, minor) = self.context.compute_capability().map_err(failed)?;
+        let (_, memory) = self.context.mem_get_info().map_err(failed)?;
+        Ok(vec![
+            ("name", self.name.clone()),
+            ("compute_capability", format!("{major}.{minor}")),
+            ("multiprocessors", self.multiprocessors.to_string()),
+            ("memory_bytes", memory.to_string()),
+            ("l2_bytes", self.cache_bytes().to_string()),
+            ("clock_khz", attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?.to_string()),
+            ("driver", driver::driver()?.to_string()),
+        ])
     }
 
     /// Puts work that uses one allocation on a stream, behind the work of other streams.

@@ -1,44 +1,15 @@
-//! A compiled kernel on a GPU.
+//! A kernel that is loaded on a GPU.
 
-use std::borrow::Cow;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::{DriverError, sys};
-use lacewing_core::lower::{self, Emit, EmitOptions};
-use lacewing_core::{KernelMeta, Traced};
+use lacewing_core::{KernelAttributes, KernelMeta};
 
-use super::driver::{Function, LoadError, Shape, Value as Slot, words};
+use super::driver::{self, Descriptor, Function, LoadError, Shape, Value as Slot, words};
 use super::gpu::{Gpu, Stream};
 use super::memory::Memory;
-use crate::cache::disk::{self, Key, Parts};
 use crate::error::Error;
-
-/// How kernels are compiled for a GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CompileOptions {
-    /// Optimisation level of LLVM and `ptxas`, 0 to 3.
-    pub opt_level: u8,
-    /// Who makes machine code from PTX.
-    pub assembler: Assembler,
-}
-
-impl Default for CompileOptions {
-    fn default() -> Self {
-        Self { opt_level: 3, assembler: Assembler::default() }
-    }
-}
-
-/// Who makes machine code from PTX.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Assembler {
-    /// `ptxas` where it is found and the GPU runs its code, else the driver.
-    #[default]
-    Best,
-    /// The driver, when the kernel is loaded.
-    Driver,
-    /// `ptxas`; an error where it is not found.
-    Ptxas,
-}
+use crate::tensor_map::Plan;
 
 /// A kernel that is loaded on a GPU.
 #[derive(Debug)]
@@ -47,7 +18,20 @@ pub(crate) struct CudaKernel {
     name: Arc<str>,
     block: [u32; 3],
     dynamic_shared_bytes: u32,
+    cluster: Option<[u32; 3]>,
 }
+
+/// The manner of a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// All blocks run at once.
+    pub(crate) cooperative: bool,
+    /// It may start before the launch before it is through.
+    pub(crate) overlapping: bool,
+}
+
+/// The most blocks of a cluster that every chip with clusters has room for.
+const PORTABLE_CLUSTER: u32 = 8;
 
 /// The value of one flattened parameter.
 #[derive(Clone, Copy, Debug)]
@@ -61,41 +45,41 @@ pub(crate) enum Value<'a> {
         /// Whether the kernel may write through it.
         writable: bool,
     },
+    /// A tensor map, and the memory that it describes.
+    Map {
+        /// The memory.
+        memory: &'a Arc<Memory>,
+        /// The map as the driver encoded it.
+        descriptor: &'a Descriptor,
+        /// Whether the kernel may write through it.
+        writable: bool,
+    },
     /// A number's bits, zero-extended.
     Bits(u64),
 }
 
+/// Encodes a tensor map of memory.
+pub(crate) fn encode(memory: &Memory, plan: &Plan) -> Result<Descriptor, String> {
+    driver::encode(memory.allocation(), plan).map_err(|error| {
+        format!(
+            "the driver refuses a tensor map ({}): {} elements, extents {:?}, strides in bytes {:?}, box {:?}, swizzle \
+             {} (innermost dimension first)",
+            words(error),
+            plan.scalar,
+            plan.extents,
+            plan.strides,
+            plan.box_shape,
+            plan.swizzle
+        )
+    })
+}
+
 impl CudaKernel {
-    /// Compiles a traced kernel and loads it.
-    pub(crate) fn compile(gpu: &Gpu, traced: &Traced, options: CompileOptions) -> Result<Self, Error> {
-        let meta = &traced.meta;
-        if meta.shared_bytes > gpu.shared_limit() {
-            return Err(refuse(
-                meta,
-                format!(
-                    "it needs {} bytes of shared memory, and {gpu} ({}) has {} for a block",
-                    meta.shared_bytes,
-                    gpu.name(),
-                    gpu.shared_limit()
-                ),
-            ));
-        }
-        let load = |form| -> Result<Result<Function, LoadError>, Error> {
-            let image = image(traced, form, options.opt_level)?;
-            Ok(Function::load(gpu.context(), &image, &meta.name))
-        };
-        let cubin = match options.assembler {
-            Assembler::Driver => false,
-            Assembler::Ptxas => true,
-            Assembler::Best => gpu.is_native() && lower::find_ptxas(None).is_ok(),
-        };
-        let mut function = load(if cubin { Emit::Cubin } else { Emit::Ptx })?;
-        if cubin && options.assembler == Assembler::Best && function.as_ref().is_err_and(is_image_refused) {
-            // A driver older than ptxas does not know its files, but compiles PTX itself.
-            function = load(Emit::Ptx)?;
-        }
-        let function = function.map_err(|refused| load_failed(gpu, meta, &refused))?;
-        Self::new(gpu, function, meta)
+    /// Loads PTX text or machine code.
+    pub(crate) fn load(gpu: &Gpu, image: &[u8], meta: &KernelMeta) -> Result<Self, Refused> {
+        check_shared(gpu, meta).map_err(Refused::ByUs)?;
+        let function = Function::load(gpu.context(), image, &meta.name).map_err(Refused::ByDriver)?;
+        Self::new(gpu, function, meta).map_err(Refused::ByUs)
     }
 
     fn new(gpu: &Gpu, function: Function, meta: &KernelMeta) -> Result<Self, Error> {
@@ -105,18 +89,58 @@ impl CudaKernel {
                 .allow_dynamic_shared(dynamic_shared_bytes)
                 .map_err(|error| gpu.fault(&format!("kernel `{}`: its shared memory", meta.name), error))?;
         }
-        Ok(Self { function, name: meta.name.as_str().into(), block: meta.attributes.block, dynamic_shared_bytes })
+        let KernelAttributes { block, cluster, .. } = meta.attributes;
+        let kernel = Self { function, name: meta.name.as_str().into(), block, dynamic_shared_bytes, cluster };
+        if let Some(cluster) = cluster {
+            let room = || -> Result<u32, DriverError> {
+                if cluster.iter().product::<u32>() > PORTABLE_CLUSTER {
+                    kernel.function.allow_large_clusters()?;
+                }
+                kernel.function.resident_clusters(&kernel.shape(cluster, Manner::default()))
+            };
+            let room = room().map_err(|error| gpu.fault(&format!("kernel `{}`: its cluster", meta.name), error))?;
+            if room == 0 {
+                let [x, y, z] = cluster;
+                let reason =
+                    format!("{gpu} ({}) has no room for a cluster of {x} x {y} x {z} of its blocks", gpu.name());
+                return Err(Error::Launch { kernel: meta.name.clone(), reason });
+            }
+        }
+        Ok(kernel)
+    }
+
+    fn shape(&self, grid: [u32; 3], manner: Manner) -> Shape {
+        let Self { block, dynamic_shared_bytes, cluster, .. } = *self;
+        let Manner { cooperative, overlapping } = manner;
+        Shape { grid, block, dynamic_shared_bytes, cluster, cooperative, overlapping }
+    }
+
+    /// Blocks of it that the GPU holds at once.
+    pub(crate) fn resident_blocks(&self, gpu: &Gpu) -> Result<u64, Error> {
+        let threads = self.block.iter().product();
+        let a_multiprocessor = self.function.resident_blocks(threads, self.dynamic_shared_bytes);
+        let a_multiprocessor =
+            a_multiprocessor.map_err(|error| gpu.fault(&format!("kernel `{}`: its occupancy", self.name), error))?;
+        Ok(u64::from(a_multiprocessor) * u64::from(gpu.multiprocessors()))
     }
 
     /// Puts a launch on a stream.
-    pub(crate) fn launch(&self, gpu: &Gpu, stream: &Stream, grid: [u32; 3], values: &[Value<'_>]) -> Result<(), Error> {
-        let shape = Shape { grid, block: self.block, dynamic_shared_bytes: self.dynamic_shared_bytes };
-        let slots = values.iter().map(|value| match *value {
+    pub(crate) fn launch<'a>(
+        &self,
+        gpu: &Gpu,
+        stream: &Stream,
+        grid: [u32; 3],
+        manner: Manner,
+        values: impl Iterator<Item = Value<'a>> + Clone,
+    ) -> Result<(), Error> {
+        let shape = self.shape(grid, manner);
+        let slots = values.clone().map(|value| match value {
             Value::Pointer { memory, byte_offset, .. } => Slot::Pointer(memory.allocation(), byte_offset),
+            Value::Map { descriptor, .. } => Slot::Map(descriptor),
             Value::Bits(bits) => Slot::Bits(bits),
         });
-        let uses = values.iter().filter_map(|value| match *value {
-            Value::Pointer { memory, writable, .. } => Some((memory, writable)),
+        let uses = values.filter_map(|value| match value {
+            Value::Pointer { memory, writable, .. } | Value::Map { memory, writable, .. } => Some((memory, writable)),
             Value::Bits(_) => None,
         });
         let launch = || self.function.launch(stream.raw(), &shape, slots);
@@ -140,70 +164,56 @@ impl CudaKernel {
     }
 }
 
-/// PTX or machine code of a kernel: from the disk cache, or made and kept there.
-fn image(traced: &Traced, form: Emit, opt_level: u8) -> Result<Vec<u8>, Error> {
-    let options = EmitOptions { opt_level, ..EmitOptions::default() };
-    let make = || Ok::<_, Error>(lower::emit(traced, form, &options)?.as_bytes().to_vec());
-    let Some(cache) = disk::default_cache() else { return make() };
-    let key = cache_key(traced, form, opt_level)?;
-    if let Some(found) = cache.get(&key) {
-        return Ok(found);
+/// Why a kernel was not loaded.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It asks for more than there is.
+    ByUs(Error),
+    /// What the driver says.
+    ByDriver(LoadError),
+}
+
+impl Refused {
+    /// Whether the driver does not know the form of the image, as opposed to finding a fault in it.
+    pub(crate) fn is_of_form(&self) -> bool {
+        use sys::CUresult as Code;
+        matches!(
+            self,
+            Refused::ByDriver(LoadError {
+                error: DriverError(
+                    Code::CUDA_ERROR_INVALID_IMAGE
+                        | Code::CUDA_ERROR_NO_BINARY_FOR_GPU
+                        | Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+                        | Code::CUDA_ERROR_INVALID_SOURCE
+                ),
+                ..
+            })
+        )
     }
-    let made = make()?;
-    cache.put(&key, &made);
-    Ok(made)
-}
 
-/// The key of a kernel's PTX or machine code in the disk cache.
-///
-/// # Errors
-/// When the kernel does not lower, or `ptxas` is asked for and not found.
-pub fn cache_key(traced: &Traced, form: Emit, opt_level: u8) -> Result<Key, Error> {
-    let target = traced.meta.target;
-    // The IR after our own lowering: an edit of a kernel, a helper or the lowering is in it.
-    let ir = lower::emit(traced, Emit::Llvm, &EmitOptions { opt_level, ..EmitOptions::default() })?;
-    let parts = Parts {
-        ir: ir.text().unwrap_or_default(),
-        target: target.name(),
-        form: form.name(),
-        options: &format!("O{opt_level}"),
-        pipeline: &lower::describe(target, opt_level),
-        toolchain: &toolchain(form)?,
-    };
-    Ok(parts.key())
-}
-
-/// What makes an image of this form. `ptxas` is asked once in a process.
-fn toolchain(form: Emit) -> Result<Cow<'static, str>, Error> {
-    static PTXAS: OnceLock<Result<String, lacewing_core::Error>> = OnceLock::new();
-    if form != Emit::Cubin {
-        return Ok(lower::toolchain().into());
+    /// The error for the user.
+    pub(crate) fn into_error(self, gpu: &Gpu, kernel: &str) -> Error {
+        match self {
+            Refused::ByUs(error) => error,
+            Refused::ByDriver(LoadError { error, log }) => {
+                match gpu.fault(&format!("loading kernel `{kernel}`"), error) {
+                    Error::Device(text) if !log.is_empty() => Error::Device(format!("{text}\n{log}")),
+                    other => other,
+                }
+            }
+        }
     }
-    let ptxas = PTXAS.get_or_init(|| lower::ptxas_version(&lower::find_ptxas(None)?));
-    Ok(format!("{}; {}", lower::toolchain(), ptxas.as_ref().map_err(Clone::clone)?).into())
 }
 
-fn refuse(meta: &KernelMeta, reason: String) -> Error {
-    Error::Launch { kernel: meta.name.clone(), reason }
-}
-
-/// Whether the driver does not know the form of the image, as opposed to finding a fault in it.
-fn is_image_refused(refused: &LoadError) -> bool {
-    use sys::CUresult as Code;
-    matches!(
-        refused.error.0,
-        Code::CUDA_ERROR_INVALID_IMAGE
-            | Code::CUDA_ERROR_NO_BINARY_FOR_GPU
-            | Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-            | Code::CUDA_ERROR_INVALID_SOURCE
-    )
-}
-
-fn load_failed(gpu: &Gpu, meta: &KernelMeta, refused: &LoadError) -> Error {
-    match gpu.fault(&format!("loading kernel `{}`", meta.name), refused.error) {
-        Error::Device(text) if !refused.log.is_empty() => Error::Device(format!("{text}\n{}", refused.log)),
-        other => other,
+fn check_shared(gpu: &Gpu, meta: &KernelMeta) -> Result<(), Error> {
+    let (wanted, limit) = (meta.shared_bytes, gpu.shared_limit());
+    if wanted <= limit {
+        return Ok(());
     }
+    Err(Error::Launch {
+        kernel: meta.name.clone(),
+        reason: format!("it needs {wanted} bytes of shared memory, and {gpu} ({}) has {limit} for a block", gpu.name()),
+    })
 }
 
 /// The reason, for launches that the driver refuses by themselves.

@@ -7,7 +7,7 @@ use super::memory::{AccessFault, GlobalMemory};
 use super::op::{Access, Pc};
 use super::program::Program;
 use super::report::{Address, Report, ReportKind};
-use super::schedule::{BlockFailure, NamedBarrier, Position, Status};
+use super::schedule::{BlockFailure, Position, Status};
 
 /// Position `linear` of a box, x fastest.
 pub(crate) fn unflatten(linear: u64, dims: [u32; 3]) -> [u32; 3] {
@@ -29,7 +29,8 @@ impl Scene<'_> {
     pub(crate) fn report(&self, failure: &BlockFailure) -> Report {
         match failure {
             BlockFailure::Fault { warp, fault } => self.fault(*warp, fault),
-            BlockFailure::Stuck { positions, barriers } => self.stuck(positions, barriers),
+            BlockFailure::Stuck { positions } => self.stuck(positions),
+            BlockFailure::Late(fault) => self.late(fault),
             BlockFailure::NamedMismatch { warp, pc, id, threads, barrier } => {
                 let message = format!(
                     "named barrier {id} is reached with {threads} threads while {} of {} have arrived",
@@ -53,61 +54,71 @@ impl Scene<'_> {
     }
 
     fn fault(&self, warp: u32, fault: &Fault) -> Report {
+        match &fault.kind {
+            FaultKind::At { pc, kind } => self.fault_at(warp, fault, *pc, kind),
+            kind => self.fault_of(warp, fault.pc, fault.lane, kind),
+        }
+    }
+
+    /// The report of a fault of an operation.
+    pub(super) fn fault_of(&self, warp: u32, pc: Pc, lane: u32, kind: &FaultKind) -> Report {
         let width = self.program.target.warp_size();
-        let mut report = match &fault.kind {
+        let mut report = match kind {
             FaultKind::Access { error, access, shared, action } => {
                 let shape = *self.program.access(*access);
-                self.access(fault.pc, error, *shared, *action, &shape)
+                self.access(pc, error, *shared, *action, &shape)
             }
             FaultKind::DivisionByZero => {
-                self.at(ReportKind::DivisionByZero, "integer division by zero".into(), fault.pc)
+                self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc)
             }
             FaultKind::Assert { message } => {
                 let text = self.program.messages.get(*message as usize).map_or("", String::as_str);
-                self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), fault.pc)
+                self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), pc)
             }
             FaultKind::OpBudget { executed } => {
                 let message = format!("a warp has executed {executed} operations: this loop seems not to end");
-                let mut report = self.at(ReportKind::OpBudget, message, fault.pc);
+                let mut report = self.at(ReportKind::OpBudget, message, pc);
                 report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
                 report
             }
             FaultKind::LoopStep { step } => {
                 let message = format!("the loop's step is {step}: it must be positive");
-                self.at(ReportKind::LoopStep, message, fault.pc)
+                self.at(ReportKind::LoopStep, message, pc)
             }
             FaultKind::InactiveRead { source } => {
                 let message = format!("a shuffle reads lane {source}, which does not take part");
-                let mut report = self.at(ReportKind::InactiveLaneRead, message, fault.pc);
+                let mut report = self.at(ReportKind::InactiveLaneRead, message, pc);
                 report.notes.push("its value is undefined on a GPU".into());
                 report.help = Some("move the shuffle out of the divergent branch or loop".into());
                 report
             }
             FaultKind::DivergentBarrier { missing } => {
                 let message = "a barrier that only part of a warp reaches".to_owned();
-                let mut report = self.at(ReportKind::DivergentBarrier, message, fault.pc);
+                let mut report = self.at(ReportKind::DivergentBarrier, message, pc);
                 report.notes.push(format!("lanes {} are elsewhere", lanes(*missing)));
                 report.help = Some("move the barrier out of the divergent branch or loop".into());
                 report
             }
+            FaultKind::Async(broken) => self.async_fault(warp, pc, broken),
+            FaultKind::At { pc, kind } => return self.fault_of(warp, *pc, lane, kind),
             FaultKind::Race { conflict, access, touch } => {
                 let shape = *self.program.access(*access);
-                self.race((warp, fault), conflict, *touch, &shape)
+                self.race((warp, pc), conflict, *touch, &shape)
             }
             FaultKind::BlockRace { conflict, address, access, is_write } => {
                 let shape = *self.program.access(*access);
-                self.block_race(fault.pc, conflict, *address, &shape, *is_write)
+                self.block_race(pc, conflict, *address, &shape, *is_write)
             }
-            FaultKind::CopyInFlight { pc } => {
+            FaultKind::CopyInFlight { pc: started } => {
                 let message = "an asynchronous copy that is never waited for".to_owned();
-                let mut report = self.at(ReportKind::CopyInFlight, message, *pc);
+                let mut report = self.at(ReportKind::CopyInFlight, message, *started);
                 report.notes.push("the warp ends while it is under way".into());
                 report.help = Some("close its group by `cp_async_commit()` and wait by `cp_async_wait(0)`".into());
                 report
             }
             FaultKind::Endless { low, high, step } => {
                 let message = format!("this loop cannot end: it goes from {low} to {high} in steps of {step}");
-                let mut report = self.at(ReportKind::OpBudget, message, fault.pc);
+                let mut report = self.at(ReportKind::OpBudget, message, pc);
                 report.notes.push(format!("that is {} iterations", (high - low) / step.max(&1)));
                 report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
                 report
@@ -115,7 +126,7 @@ impl Scene<'_> {
             FaultKind::Number(found) => self.number(found),
             FaultKind::PartialWarp { missing } => {
                 let message = "a matrix operation that only part of a warp takes part in".to_owned();
-                let mut report = self.at(ReportKind::PartialWarp, message, fault.pc);
+                let mut report = self.at(ReportKind::PartialWarp, message, pc);
                 if *missing == 0 {
                     report.notes.push("the block's last warp has too few threads".into());
                 } else {
@@ -125,8 +136,8 @@ impl Scene<'_> {
             }
         };
         report.warp = Some(warp);
-        report.lane = Some(fault.lane);
-        report.thread = Some(unflatten(u64::from(warp * width + fault.lane), self.program.block));
+        report.lane = Some(lane);
+        report.thread = Some(unflatten(u64::from(warp * width + lane), self.program.block));
         report
     }
 
@@ -261,9 +272,9 @@ impl Scene<'_> {
         report
     }
 
-    fn stuck(&self, positions: &[Position], barriers: &[NamedBarrier; 16]) -> Report {
+    fn stuck(&self, positions: &[Position]) -> Report {
         let done = positions.iter().any(|p| p.status == Status::Done);
-        let waiting = positions.iter().position(|p| p.status != Status::Done);
+        let waiting = positions.iter().find(|p| p.status != Status::Done);
         let at_barrier = positions.iter().all(|p| matches!(p.status, Status::Done | Status::Barrier));
         let (kind, message) = if at_barrier && done {
             let kind = ReportKind::DivergentBarrier;
@@ -271,21 +282,30 @@ impl Scene<'_> {
         } else {
             (ReportKind::Deadlock, "deadlock: every warp waits or has ended".to_owned())
         };
-        let pc = waiting.and_then(|w| positions.get(w)).map_or(0, |p| p.pc);
-        let mut report = self.at(kind, message, pc);
-        report.warp = waiting.map(|w| w as u32);
-        for (warp, position) in positions.iter().enumerate() {
+        let first = waiting.or(positions.first());
+        let mut report = self.at(kind, message, first.map_or(0, |p| p.pc));
+        report.warp = waiting.map(|p| p.warp);
+        for position in positions {
+            let warp = match self.program.cluster_blocks() {
+                1 => format!("warp {}", position.warp),
+                _ => format!("block {} of the cluster, warp {}", position.rank, position.warp),
+            };
             let place = self.program.place(position.pc);
             let place = place.location.map_or_else(|| "an unknown place".to_owned(), |l| l.to_string());
             report.notes.push(match position.status {
-                Status::Done => format!("warp {warp} has ended"),
-                Status::Barrier | Status::Ready => format!("warp {warp} waits at the block's barrier at {place}"),
+                Status::Done => format!("{warp} has ended"),
+                Status::Barrier | Status::Ready => format!("{warp} waits at the block's barrier at {place}"),
                 Status::Named(id) => {
-                    let barrier = barriers.get(id as usize).copied().unwrap_or_default();
+                    let barrier = position.named;
                     format!(
-                        "warp {warp} waits at named barrier {id} at {place}: {} of {} threads have arrived",
+                        "{warp} waits at named barrier {id} at {place}: {} of {} threads have arrived",
                         barrier.arrived, barrier.expected
                     )
+                }
+                Status::Waiting(wait) => {
+                    let (text, help) = self.waiting(position, wait);
+                    report.help = report.help.or(help);
+                    format!("{warp} waits {text} at {place}")
                 }
             });
         }

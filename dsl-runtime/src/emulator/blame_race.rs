@@ -1,9 +1,9 @@
 //! Races in the user's words.
 
 use super::blame::{Scene, unflatten};
-use super::exec::warp::Fault;
+use super::asynchronous::op::AsyncOp;
 use super::memory::{BlockConflict, Conflict, Epoch, Touch};
-use super::op::{Access, Op};
+use super::op::{Access, Op, Pc};
 use super::report::{Report, ReportKind};
 
 impl Scene<'_> {
@@ -14,8 +14,12 @@ impl Scene<'_> {
     }
 
     /// Who made an access, as `thread (5, 0, 0) = warp 0, lane 5`.
-    fn author(&self, epoch: Epoch) -> String {
-        let warp = epoch.warp();
+    pub(super) fn author(&self, epoch: Epoch) -> String {
+        let warps = self.program.warps().max(1);
+        let (rank, warp) = (epoch.warp() / warps, epoch.warp() % warps);
+        if self.program.cluster_blocks() > 1 {
+            return format!("warp {warp} of block {rank} of the cluster");
+        }
         match epoch.lane() {
             Some(lane) => format!("{} = warp {warp}, lane {lane}", self.thread(warp, lane)),
             None => format!("several lanes of warp {warp}"),
@@ -34,12 +38,17 @@ impl Scene<'_> {
     /// Two accesses to shared memory that nothing orders.
     pub(super) fn race(
         &self,
-        (warp, fault): (u32, &Fault),
+        (warp, pc): (u32, Pc),
         conflict: &Conflict,
         touch: Touch,
         shape: &Access,
     ) -> Report {
         let earlier = conflict.earlier;
+        if let Some(Op::Async { table }) = earlier.pc().and_then(|pc| self.program.ops.get(pc as usize))
+            && let Some(AsyncOp::BarrierInit { .. }) = self.program.asynchronous.get(*table as usize)
+        {
+            return self.mbarrier_touched(pc, conflict, touch);
+        }
         let address = self.shared_address(conflict.byte, shape);
         let what = match address.index {
             Some(index) => format!("index {index} of `{}`", address.allocation),
@@ -51,8 +60,11 @@ impl Scene<'_> {
             Touch::Atomic => "atomic",
             Touch::CopyStart | Touch::CopyEnd => "asynchronous copy",
         };
+        let verb = self.async_noun(pc).unwrap_or(verb);
         let copied = self.is_copy(earlier);
+        let by_async = earlier.pc().and_then(|pc| self.async_noun(pc));
         let noun = match () {
+            () if by_async.is_some() => by_async.unwrap_or_default(),
             () if conflict.earlier_read => "read",
             () if copied => "asynchronous copy",
             () if earlier.is_atomic() => "atomic",
@@ -60,7 +72,12 @@ impl Scene<'_> {
         };
         let place = self.earlier_place(earlier);
         let message = format!("race in shared memory: nothing orders this {verb} of {what} and the {noun}{place}");
-        let mut report = self.at(ReportKind::Race, message, fault.pc);
+        let mut report = self.at(ReportKind::Race, message, pc);
+        if by_async.is_some() || conflict.unfenced || self.async_noun(pc).is_some() {
+            self.explain_async(&mut report, warp, conflict, noun, verb);
+            report.address = Some(address);
+            return report;
+        }
         report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
         let same_warp = earlier.warp() == warp;
         let (edge, help) = match () {

@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::asynchronous::TensorMap;
+use super::asynchronous::state::AsyncState;
+use super::asynchronous::tensor_map::BoundMap;
 use super::blame::{Scene, unflatten};
 use super::exec::interpret::{Interpreter, interpreter};
 use super::exec::print::LINE_LIMIT;
 use super::exec::traffic::Traffic;
 use super::exec::warp::{BlockMemory, Warp};
 use super::lanes::{Reg, Slot};
-use super::memory::{GlobalMemory, LockedBuffers, SharedMemory, SharedRaces, time_of_block};
-use super::program::{Builtin, ParameterKind};
+use super::memory::{GlobalMemory, LockedBuffers, ShadowShape, SharedMemory, SharedRaces, time_of_block};
+use super::program::{Builtin, MapShape, ParameterKind};
 use super::report::ReportKind;
-use super::schedule::{SplitMix, run_block};
+use super::schedule::{SplitMix, run_cluster};
 use super::{Buffer, Checks, LineCost, Program, Report};
 
 /// One kernel argument, in the flattened order of the traced function: a tensor is its pointer, its
@@ -35,6 +38,8 @@ pub enum ArgValue {
         /// Size of the value: 1, 2, 4 or 8.
         bytes: u8,
     },
+    /// A tensor map.
+    Map(Box<TensorMap>),
 }
 
 impl From<&Buffer> for ArgValue {
@@ -122,7 +127,8 @@ pub(crate) fn run_with(
     interpreter: Interpreter,
 ) -> Result<LaunchStats, Box<Report>> {
     let bound = Bound::new(program, launch)?;
-    let blocks = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let blocks: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
+    check_cluster(program, launch.grid)?;
     // A single block has no other to race with.
     let race_shift = (launch.checks.races && blocks > 1).then(|| program.cell_shift(false));
     let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift);
@@ -131,15 +137,16 @@ pub(crate) fn run_with(
         launch,
         interpreter,
         values: &bound.values,
+        maps: &bound.maps,
         global: GlobalMemory(&locked.views),
-        blocks,
+        clusters: blocks / u64::from(program.cluster_blocks()),
         next: AtomicU64::new(0),
         failed: AtomicU64::new(u64::MAX),
         outcome: Mutex::new(Outcome::default()),
     };
     let available = if launch.threads == 1 { 1 } else { rayon::current_num_threads() };
     let limit = if launch.threads == 0 { available } else { launch.threads.min(available) };
-    let workers = (limit as u64).min(blocks);
+    let workers = (limit as u64).min(grid.clusters);
     if workers <= 1 {
         grid.work();
     } else {
@@ -159,6 +166,47 @@ struct Bound {
     buffers: Vec<(Buffer, String, bool)>,
     /// Values of the arguments' slots, and whether they take pairs of slots.
     values: Vec<(Reg, u64, bool)>,
+    /// The tensor maps, by parameter.
+    maps: Vec<Option<BoundMap>>,
+}
+
+/// A grid is made of whole clusters, and a cluster has at most 16 blocks (CUDA C++ Programming Guide, "Thread
+/// Block Clusters"; 8 are portable).
+fn check_cluster(program: &Program, grid: [u32; 3]) -> Result<(), Box<Report>> {
+    let bad = |message: String| Err(Box::new(Report::new(ReportKind::BadLaunch, program.name(), message)));
+    let cluster = program.cluster;
+    if cluster.contains(&0) || cluster.iter().map(|&n| u64::from(n)).product::<u64>() > 16 {
+        return bad(format!("a cluster has 1 to 16 blocks, not {cluster:?}"));
+    }
+    if grid.iter().zip(cluster).any(|(blocks, of)| blocks % of != 0) {
+        return bad(format!("the grid {grid:?} is not made of whole clusters of {cluster:?} blocks"));
+    }
+    let warps = program.warps() * program.cluster_blocks();
+    if warps > MAX_CLUSTER_WARPS {
+        return bad(format!("a cluster of {warps} warps; the emulator knows at most {MAX_CLUSTER_WARPS}"));
+    }
+    Ok(())
+}
+
+/// Warps of a cluster that the clocks of races have room for, beside a few mbarriers.
+const MAX_CLUSTER_WARPS: u32 = 112;
+
+/// Why a tensor map does not fit a kernel.
+fn map_mismatch(map: &TensorMap, shape: &MapShape) -> Option<String> {
+    let wanted = shape.box_shape.get(..shape.rank as usize).unwrap_or_default();
+    if map.element_bytes != shape.element_bytes {
+        return Some(format!("elements of {} bytes; the kernel's have {}", map.element_bytes, shape.element_bytes));
+    }
+    if map.extents.len() != wanted.len() {
+        return Some(format!("{} dimensions; the kernel takes {}", map.extents.len(), wanted.len()));
+    }
+    if map.box_shape != wanted {
+        return Some(format!("boxes of {:?}; the kernel copies boxes of {wanted:?}", map.box_shape));
+    }
+    if map.swizzle != shape.swizzle {
+        return Some(format!("a swizzle of {} bytes; the kernel's tiles have {}", map.swizzle, shape.swizzle));
+    }
+    (!map.is_sound()).then(|| "an element outside its buffer".to_owned())
 }
 
 impl Bound {
@@ -168,8 +216,8 @@ impl Bound {
         if given != expected {
             return Err(bad(format!("the kernel takes {expected} flattened arguments; {given} are given")));
         }
-        let mut bound = Self { buffers: Vec::new(), values: Vec::new() };
-        for (parameter, argument) in program.parameters.iter().zip(&launch.args) {
+        let mut bound = Self { buffers: Vec::new(), values: Vec::new(), maps: vec![None; expected] };
+        for (index, (parameter, argument)) in program.parameters.iter().zip(&launch.args).enumerate() {
             let name = &parameter.name;
             let (bits, slots) = match (parameter.kind, argument) {
                 (ParameterKind::Pointer { writable }, ArgValue::Buffer { buffer, byte_offset }) => {
@@ -178,6 +226,26 @@ impl Bound {
                     }
                     let allocation = bound.allocation(buffer, name, writable);
                     (GlobalMemory::address(allocation, *byte_offset), 2)
+                }
+                (ParameterKind::Map { shape, writable }, ArgValue::Map(map)) => {
+                    // A kernel that never uses the map wants no box.
+                    let used = shape.box_shape.first().is_some_and(|&elements| elements > 0);
+                    if let Some(mismatch) = map_mismatch(map, &shape).filter(|_| used) {
+                        return Err(bad(format!("the tensor map `{name}` has {mismatch}")));
+                    }
+                    let allocation = bound.allocation(&map.buffer, name, writable);
+                    let address = GlobalMemory::address(allocation, map.byte_offset);
+                    let bound_map = BoundMap { address, map: TensorMap::clone(map) };
+                    if let Some(slot) = bound.maps.get_mut(index) {
+                        *slot = used.then_some(bound_map);
+                    }
+                    continue;
+                }
+                (ParameterKind::Map { .. }, _) => {
+                    return Err(bad(format!("argument `{name}` is no tensor map; the kernel takes one")));
+                }
+                (_, ArgValue::Map(_)) => {
+                    return Err(bad(format!("argument `{name}` is a tensor map; the kernel takes none")));
                 }
                 (ParameterKind::Scalar { bytes: wanted }, ArgValue::Scalar { bits, bytes }) if wanted == *bytes => {
                     (*bits, if wanted == 8 { 2 } else { 1 })
@@ -219,10 +287,12 @@ struct Grid<'a> {
     launch: &'a Launch,
     interpreter: Interpreter,
     values: &'a [(Reg, u64, bool)],
+    maps: &'a [Option<BoundMap>],
     global: GlobalMemory<'a>,
-    blocks: u64,
+    /// Clusters of the grid: its blocks, for most kernels.
+    clusters: u64,
     next: AtomicU64,
-    /// The lowest block that failed so far.
+    /// The lowest cluster that failed so far.
     failed: AtomicU64,
     outcome: Mutex<Outcome>,
 }
@@ -232,7 +302,7 @@ struct Grid<'a> {
 struct Outcome {
     warp_ops: u64,
     traffic: Traffic,
-    /// Lines by block.
+    /// Lines by cluster.
     printed: BTreeMap<u64, Vec<String>>,
     dropped: u64,
     failure: Option<(u64, Box<Report>)>,
@@ -253,27 +323,36 @@ impl Outcome {
 }
 
 impl Grid<'_> {
-    /// Runs blocks until there are none, on scratch memory of its own.
+    /// Runs clusters until there are none, on scratch memory of its own.
     fn work(&self) {
-        let mut shared = SharedMemory::new(self.program.shared_bytes as usize, self.launch.checks.initialized);
-        let mut warps: Vec<Warp> = (0..self.program.warps()).map(|index| Warp::new(self.program, index)).collect();
+        let (program, checks) = (self.program, &self.launch.checks);
+        let (bytes, blocks) = (program.shared_bytes as usize, program.cluster_blocks());
+        let mut shared: Vec<SharedMemory> =
+            (0..blocks).map(|_| SharedMemory::new(bytes, checks.initialized)).collect();
+        let mut warps: Vec<Warp> =
+            (0..blocks).flat_map(|_| 0..program.warps()).map(|index| Warp::new(program, index)).collect();
         for warp in &mut warps {
             self.set_arguments(warp);
         }
-        let races = self.launch.checks.races.then(|| {
-            let (bytes, shift) = (self.program.shared_bytes as usize, self.program.cell_shift(true));
-            let lockstep = self.program.target.is_amd();
-            let has_atomics = self.program.atomics.iter().any(|op| op.shared);
-            RefCell::new(SharedRaces::new(bytes, shift, self.program.warps() as usize, lockstep, has_atomics))
+        let races = checks.races.then(|| {
+            RefCell::new(SharedRaces::new(&ShadowShape {
+                bytes,
+                shift: program.cell_shift(true),
+                warps: program.warps() as usize,
+                blocks: blocks as usize,
+                lockstep: program.target.is_amd(),
+                has_atomics: program.atomics.iter().any(|op| op.shared),
+                asynchronous: program.has_async,
+            }))
         });
         let mut warp_ops = 0;
         loop {
-            // Blocks are taken in order: once one has failed, all lower ones are under way.
-            let block = self.next.fetch_add(1, Ordering::Relaxed);
-            if block >= self.blocks || block > self.failed.load(Ordering::Relaxed) {
+            // Clusters are taken in order: once one has failed, all lower ones are under way.
+            let cluster = self.next.fetch_add(1, Ordering::Relaxed);
+            if cluster >= self.clusters || cluster > self.failed.load(Ordering::Relaxed) {
                 break;
             }
-            self.run_block(block, &mut shared, &mut warps, races.as_ref());
+            self.run_cluster(cluster, &mut shared, &mut warps, races.as_ref());
             warp_ops += warps.iter().map(|warp| warp.executed).sum::<u64>();
         }
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -299,7 +378,7 @@ impl Grid<'_> {
                         Builtin::ThreadId(_) => z,
                         Builtin::GridDim(axis) => self.launch.grid.get(usize::from(axis)).copied().unwrap_or(1),
                         Builtin::LaneId => lane,
-                        Builtin::BlockId(_) => 0,
+                        Builtin::BlockId(_) | Builtin::ClusterRank => 0,
                     }
                 });
                 if let Some(slot) = warp.slots.get_mut((slot + half) as usize) {
@@ -309,38 +388,70 @@ impl Grid<'_> {
         }
     }
 
-    fn run_block(
+    /// The block of a cluster by its rank, and its number in the grid.
+    fn block_of(&self, cluster: u64, rank: u32) -> ([u32; 3], u64) {
+        let (grid, of) = (self.launch.grid, self.program.cluster);
+        let clusters = std::array::from_fn(|axis| grid.get(axis).zip(of.get(axis)).map_or(1, |(n, of)| n / of.max(&1)));
+        let (first, within) = (unflatten(cluster, clusters), unflatten(u64::from(rank), of));
+        let [x, y, z]: [u32; 3] = std::array::from_fn(|axis| {
+            let at = |of_axis: &[u32; 3]| of_axis.get(axis).copied().unwrap_or(0);
+            at(&first) * at(&of) + at(&within)
+        });
+        let [nx, ny, _] = grid.map(u64::from);
+        ([x, y, z], (u64::from(z) * ny + u64::from(y)) * nx + u64::from(x))
+    }
+
+    fn run_cluster(
         &self,
-        linear: u64,
-        shared: &mut SharedMemory,
+        cluster: u64,
+        shared: &mut [SharedMemory],
         warps: &mut [Warp],
         races: Option<&RefCell<SharedRaces>>,
     ) {
         let program = self.program;
-        let block = unflatten(linear, self.launch.grid);
-        shared.reset();
-        for warp in warps.iter_mut() {
-            warp.reset();
-            for &(builtin, slot) in &program.builtins {
-                if let Builtin::BlockId(axis) = builtin {
-                    let id = block.get(usize::from(axis)).copied().unwrap_or(0);
-                    (0..program.halves()).for_each(|half| warp.splat(slot + half, id.into(), false));
+        let blocks: Vec<([u32; 3], u64)> = (0..shared.len() as u32).map(|rank| self.block_of(cluster, rank)).collect();
+        shared.iter_mut().for_each(SharedMemory::reset);
+        let warps_of_block = (program.warps() as usize).max(1);
+        for ((rank, warps), (block, _)) in warps.chunks_mut(warps_of_block).enumerate().zip(&blocks) {
+            for warp in warps {
+                warp.reset();
+                for &(builtin, slot) in &program.builtins {
+                    let value = match builtin {
+                        Builtin::BlockId(axis) => block.get(usize::from(axis)).copied().unwrap_or(0),
+                        Builtin::ClusterRank => rank as u32,
+                        _ => continue,
+                    };
+                    (0..program.halves()).for_each(|half| warp.splat(slot + half, value.into(), false));
                 }
             }
         }
         if let Some(races) = races {
-            races.borrow_mut().start_block();
+            let mut races = races.borrow_mut();
+            races.enter(0);
+            races.start_block();
         }
-        let memory = BlockMemory {
-            global: self.global,
-            shared,
-            checks: self.launch.checks,
-            races,
-            time: time_of_block(linear),
-            synchronised: Cell::new(false),
-        };
-        let mut random = SplitMix(self.launch.seed ^ linear.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let result = run_block(program, self.interpreter, warps, &memory, &mut random);
+        let shared = &*shared;
+        let state = program
+            .has_async
+            .then(|| RefCell::new(AsyncState::new(program, self.global, shared, self.maps, races)));
+        let memories: Vec<BlockMemory<'_>> = shared
+            .iter()
+            .zip(&blocks)
+            .enumerate()
+            .map(|(rank, (shared, &(_, linear)))| BlockMemory {
+                global: self.global,
+                shared,
+                checks: self.launch.checks,
+                races,
+                time: time_of_block(linear),
+                synchronised: Cell::new(false),
+                rank: rank as u32,
+                maps: self.maps,
+                asynchronous: state.as_ref(),
+            })
+            .collect();
+        let mut random = SplitMix(self.launch.seed ^ cluster.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let result = run_cluster(program, self.interpreter, warps, &memories, &mut random);
 
         let lines: Vec<String> = warps.iter_mut().flat_map(|warp| warp.printed.drain(..)).collect();
         let dropped: u64 = warps.iter().map(|warp| warp.printed_dropped).sum();
@@ -349,12 +460,15 @@ impl Grid<'_> {
         }
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.dropped += dropped;
-        outcome.printed.insert(linear, lines);
-        if let Err(failure) = result {
-            self.failed.fetch_min(linear, Ordering::Relaxed);
-            if outcome.failure.as_ref().is_none_or(|(other, _)| linear < *other) {
+        outcome.printed.insert(cluster, lines);
+        if let Err(failed) = result {
+            self.failed.fetch_min(cluster, Ordering::Relaxed);
+            if outcome.failure.as_ref().is_none_or(|(other, _)| cluster < *other) {
+                let rank = failed.rank as usize;
+                let warps = warps.chunks(warps_of_block).nth(rank).unwrap_or_default();
+                let block = blocks.get(rank).map_or([0; 3], |(block, _)| *block);
                 let scene = Scene { program, global: self.global, warps, block, grid: self.launch.grid };
-                outcome.failure = Some((linear, Box::new(scene.report(&failure))));
+                outcome.failure = Some((cluster, Box::new(scene.report(&failed.failure))));
             }
         }
     }

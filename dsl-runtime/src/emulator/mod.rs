@@ -19,7 +19,9 @@
 //!
 //! What the emulator does not know: lowering. It executes the traced ops by their definition.
 
+mod asynchronous;
 mod blame;
+mod blame_async;
 mod blame_race;
 mod checks;
 mod decode;
@@ -37,6 +39,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+pub use asynchronous::TensorMap;
 pub use checks::{Check, Checks};
 pub use exec::traffic::{LineCost, Space};
 pub use launch::{ArgValue, Launch, LaunchStats, run};

@@ -132,6 +132,8 @@ pub(crate) enum Op {
     NamedSync { id: u32, threads: u32 },
     /// One of the block's named barriers, not waiting.
     NamedArrive { id: u32, threads: u32 },
+    /// An operation of [`super::asynchronous`].
+    Async { table: u32 },
     /// The end of the kernel.
     End,
 }

@@ -2,6 +2,7 @@
 
 use lacewing_core::{Error, ScalarType, SourceLocation, Target, Traced};
 
+use super::asynchronous::op::{AsyncOp, OperandA, SharedOperand, TensorCopyOp};
 use super::decode;
 use super::exec::atom::AtomOp;
 use super::exec::matrix::slots_of_mma;
@@ -22,6 +23,7 @@ pub(crate) enum Builtin {
     BlockId(u8),
     GridDim(u8),
     LaneId,
+    ClusterRank,
 }
 
 /// One flattened kernel argument.
@@ -39,6 +41,18 @@ pub(crate) struct Parameter {
 pub(crate) enum ParameterKind {
     Pointer { writable: bool },
     Scalar { bytes: u8 },
+    /// A tensor map; its slots hold nothing.
+    Map { shape: MapShape, writable: bool },
+}
+
+/// What a kernel wants of a tensor map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MapShape {
+    pub(crate) element_bytes: u32,
+    pub(crate) rank: u32,
+    /// Innermost first.
+    pub(crate) box_shape: [u32; 5],
+    pub(crate) swizzle: u32,
 }
 
 /// A member of shared memory.
@@ -55,6 +69,10 @@ pub struct Program {
     pub(crate) name: String,
     pub(crate) target: Target,
     pub(crate) block: [u32; 3],
+    /// Blocks of a cluster.
+    pub(crate) cluster: [u32; 3],
+    pub(crate) min_blocks: Option<u32>,
+    pub(crate) max_regs: Option<u32>,
     pub(crate) shared_bytes: u32,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) ops: Vec<Op>,
@@ -85,6 +103,9 @@ pub struct Program {
     pub(crate) atoms: Vec<AtomOp>,
     pub(crate) prints: Vec<PrintOp>,
     pub(crate) messages: Vec<String>,
+    pub(crate) asynchronous: Vec<AsyncOp>,
+    /// Whether warps share mbarriers, bulk copies, registers or the barrier of a cluster.
+    pub(crate) has_async: bool,
 }
 
 impl Program {
@@ -122,6 +143,11 @@ impl Program {
 
     pub(crate) fn warps(&self) -> u32 {
         self.block_threads().div_ceil(self.target.warp_size())
+    }
+
+    /// Blocks of a cluster.
+    pub(crate) fn cluster_blocks(&self) -> u32 {
+        self.cluster.iter().product::<u32>().max(1)
     }
 
     /// Halves of 32 lanes in a warp.
@@ -237,6 +263,7 @@ impl Program {
         for parameter in &self.parameters {
             let slots = match parameter.kind {
                 ParameterKind::Pointer { .. } | ParameterKind::Scalar { bytes: 8 } => 2,
+                ParameterKind::Map { .. } => 0,
                 ParameterKind::Scalar { .. } => 1,
             };
             verifier.slots(parameter.slot, slots * halves);
@@ -404,6 +431,10 @@ impl Program {
                 [iv, high, step].into_iter().for_each(|r| v.slots(r, kind.slots() * wave_halves(wave)));
                 v.target(body);
             }
+            Op::Async { table } => match self.asynchronous.get(table as usize) {
+                Some(op) => self.verify_async(op, v),
+                None => v.require(false),
+            },
             Op::CopyCommit
             | Op::CopyWait { .. }
             | Op::WarpSync
@@ -413,6 +444,66 @@ impl Program {
             | Op::NamedSync { .. }
             | Op::NamedArrive { .. }
             | Op::End => {}
+        }
+    }
+    fn verify_async(&self, op: &AsyncOp, v: &mut Verifier<'_>) {
+        let slot = |v: &mut Verifier<'_>, reg: Reg| v.slots(reg, 1);
+        let copy = |v: &mut Verifier<'_>, op: &TensorCopyOp| {
+            let is_map = matches!(
+                self.parameters.get(op.map as usize).map(|parameter| parameter.kind),
+                Some(ParameterKind::Map { .. })
+            );
+            v.require(is_map);
+            [op.address, op.barrier].into_iter().chain(op.coordinates).for_each(|reg| v.slots(reg, 1));
+            // A swizzle stays inside 128 bytes.
+            let aligned = v.access(op.access).is_some_and(|access| access.align >= 128);
+            v.require(aligned);
+            v.access(op.barrier_access);
+        };
+        match op {
+            AsyncOp::BarrierInit { address, access, .. } | AsyncOp::BarrierArrive { address, access, .. } => {
+                slot(v, *address);
+                v.access(*access);
+            }
+            AsyncOp::BarrierArrivePeer { address, rank: other, access }
+            | AsyncOp::BarrierWait { address, parity: other, access } => {
+                slot(v, *address);
+                slot(v, *other);
+                v.access(*access);
+            }
+            AsyncOp::TensorLoad(op) | AsyncOp::TensorStore(op) => copy(v, op),
+            AsyncOp::Wgmma(op) => {
+                let tile = |v: &mut Verifier<'_>, operand: &SharedOperand| {
+                    slot(v, operand.address);
+                    let aligned =
+                        v.access(operand.access).is_some_and(|access| access.align >= operand.layout.alignment());
+                    let inside = |&(at, len): &(u32, u32)| at + len <= operand.span;
+                    v.require(aligned && operand.ranges.iter().flatten().all(inside));
+                };
+                match &op.a {
+                    OperandA::Registers(registers) => {
+                        registers.iter().for_each(|&reg| slot(v, reg));
+                        v.require(registers.len() == op.k / op.ty.step() * 4);
+                    }
+                    OperandA::Shared(operand) => tile(v, operand),
+                }
+                tile(v, &op.b);
+                op.c.iter().chain(&op.d).for_each(|&reg| slot(v, reg));
+                v.require(op.d.len() == op.n / 2 && (op.c.is_empty() || op.c.len() == op.n / 2));
+                v.require(op.n.is_multiple_of(8) && op.k.is_multiple_of(op.ty.step()) && op.k > 0);
+            }
+            AsyncOp::WgmmaWait { values, results, .. } => {
+                values.iter().chain(results).for_each(|&reg| slot(v, reg));
+                v.require(values.len() == results.len());
+            }
+            AsyncOp::Uniform { d, a, .. } => d.iter().chain(a).for_each(|&reg| slot(v, reg)),
+            AsyncOp::NamedBarrier { index, .. } => slot(v, *index),
+            AsyncOp::Landed { value, slots } => v.slots(*value, *slots),
+            AsyncOp::FenceProxy(_)
+            | AsyncOp::StoreCommit
+            | AsyncOp::StoreWait { .. }
+            | AsyncOp::SetRegisters { .. }
+            | AsyncOp::ClusterSync { .. } => {}
         }
     }
 }

@@ -41,6 +41,14 @@ pub enum ReportKind {
     InactiveLaneRead,
     /// A warp-wide matrix operation that some lanes do not take part in.
     PartialWarp,
+    /// An mbarrier that is used against its rules: bytes that are none, too many arrivals, its bytes accessed.
+    Mbarrier,
+    /// A value of an asynchronous product that is used before the wait that gives it.
+    InFlight,
+    /// An operation that the four warps of a warpgroup do not do together, or not with the same operands.
+    Warpgroup,
+    /// A value that must be the same in all lanes of a warp and is not.
+    NotUniform,
     /// Arguments or grid that do not fit the kernel.
     BadLaunch,
 }
@@ -65,6 +73,10 @@ impl ReportKind {
             Self::LoopStep => "loop step",
             Self::InactiveLaneRead => "inactive lane read",
             Self::PartialWarp => "partial warp",
+            Self::Mbarrier => "mbarrier",
+            Self::InFlight => "value in flight",
+            Self::Warpgroup => "warpgroup",
+            Self::NotUniform => "not uniform",
             Self::BadLaunch => "bad launch",
         }
     }

@@ -1,5 +1,8 @@
-//! The scheduler of one block: one warp at a time runs until it stops; a seeded choice picks the next.
+//! The scheduler of a cluster of blocks, mostly of one: one warp at a time runs until it stops; a seeded choice
+//! picks the next. Copies land when no warp can run.
 
+use super::asynchronous::mbarrier::Mbarrier;
+use super::asynchronous::state::{LateFault, Wait};
 use super::exec::interpret::Interpreter;
 use super::exec::warp::{BlockMemory, Fault, Stop, Warp};
 use super::op::Pc;
@@ -13,15 +16,25 @@ pub(crate) enum Status {
     Barrier,
     /// At a named barrier.
     Named(u32),
+    /// Waits for something else.
+    Waiting(Wait),
     Done,
 }
 
-/// Position of a warp when its block came to a stop.
-#[derive(Clone, Copy, Debug)]
+/// Position of a warp when its cluster came to a stop.
+#[derive(Clone, Debug)]
 pub(crate) struct Position {
     pub(crate) status: Status,
     /// The operation it stands at; the end for a warp that is done.
     pub(crate) pc: Pc,
+    /// The block in its cluster, and the warp in its block.
+    pub(crate) rank: u32,
+    pub(crate) warp: u32,
+    /// State of the barrier it waits at.
+    pub(crate) named: NamedBarrier,
+    pub(crate) mbarrier: Option<Box<Mbarrier>>,
+    /// Registers of a thread that it has, and those of all warps together.
+    pub(crate) registers: (u32, u32),
 }
 
 /// State of a named barrier.
@@ -37,9 +50,18 @@ pub(crate) enum BlockFailure {
     /// A warp broke a rule.
     Fault { warp: u32, fault: Box<Fault> },
     /// No warp can run.
-    Stuck { positions: Vec<Position>, barriers: [NamedBarrier; 16] },
+    Stuck { positions: Vec<Position> },
     /// A named barrier was reached with another count, or by too many threads.
     NamedMismatch { warp: u32, pc: Pc, id: u32, threads: u32, barrier: NamedBarrier },
+    /// A rule that shows when no warp runs.
+    Late(LateFault),
+}
+
+/// The block of a cluster that failed.
+#[derive(Debug)]
+pub(crate) struct ClusterFailure {
+    pub(crate) rank: u32,
+    pub(crate) failure: BlockFailure,
 }
 
 /// A small generator of well-mixed numbers (Steele, Lea, Flood: SplitMix64).
@@ -54,122 +76,260 @@ impl SplitMix {
     }
 }
 
-/// Runs all warps of a block to their end.
-pub(crate) fn run_block(
+/// The barriers of one block.
+#[derive(Default)]
+struct Barriers {
+    named: [NamedBarrier; 16],
+    /// Warps at the block's barrier.
+    at_barrier: usize,
+}
+
+/// The warps of a cluster while they run.
+struct Scheduler<'a, 'm> {
+    program: &'a Program,
+    /// Warps of a block.
+    warps: usize,
+    memories: &'a [BlockMemory<'m>],
+    status: Vec<Status>,
+    ready: Vec<usize>,
+    barriers: Vec<Barriers>,
+}
+
+/// Runs all warps of a cluster to their end: those of its first block, then those of the next.
+pub(crate) fn run_cluster(
     program: &Program,
     interpreter: Interpreter,
     warps: &mut [Warp],
-    memory: &BlockMemory<'_>,
+    memories: &[BlockMemory<'_>],
     random: &mut SplitMix,
-) -> Result<(), Box<BlockFailure>> {
-    let mut status = vec![Status::Ready; warps.len()];
-    let mut ready: Vec<usize> = (0..warps.len()).collect();
-    let mut barriers = [NamedBarrier::default(); 16];
-    let mut at_barrier = 0;
+) -> Result<(), Box<ClusterFailure>> {
+    let mut scheduler = Scheduler {
+        program,
+        warps: (program.warps() as usize).max(1),
+        memories,
+        status: vec![Status::Ready; warps.len()],
+        ready: (0..warps.len()).collect(),
+        barriers: memories.iter().map(|_| Barriers::default()).collect(),
+    };
+    loop {
+        while !scheduler.ready.is_empty() {
+            let count = scheduler.ready.len();
+            let choice = if count == 1 { 0 } else { random.next() as usize % count };
+            let index = scheduler.ready.swap_remove(choice);
+            if let Some(warp) = warps.get_mut(index) {
+                scheduler.run(interpreter, warp, index)?;
+            }
+        }
+        if scheduler.status.iter().all(|&status| status == Status::Done) {
+            return scheduler.end();
+        }
+        if !scheduler.land(random)? {
+            return Err(scheduler.stuck(warps));
+        }
+    }
+}
 
-    while !ready.is_empty() {
-        let choice = if ready.len() == 1 { 0 } else { random.next() as usize % ready.len() };
-        let index = ready.swap_remove(choice);
-        let Some(warp) = warps.get_mut(index) else { continue };
+impl Scheduler<'_, '_> {
+    fn fail<T>(rank: usize, failure: BlockFailure) -> Result<T, Box<ClusterFailure>> {
+        Err(Box::new(ClusterFailure { rank: rank as u32, failure }))
+    }
+
+    /// Runs one warp until it stops.
+    fn run(&mut self, interpreter: Interpreter, warp: &mut Warp, index: usize) -> Result<(), Box<ClusterFailure>> {
+        let (program, rank) = (self.program, index / self.warps);
+        let Some(memory) = self.memories.get(rank) else { return Ok(()) };
+        let number = warp.index;
+        if let Some(races) = memory.races.filter(|_| self.memories.len() > 1) {
+            races.borrow_mut().enter(rank as u32);
+        }
         let arrive = |id| {
             if let Some(races) = memory.races {
-                races.borrow_mut().arrive(id, index as u32);
+                races.borrow_mut().arrive(id, number);
             }
         };
-        let next = match interpreter(program, warp, memory) {
+        let stop = interpreter(program, warp, memory);
+        let Some(barriers) = self.barriers.get_mut(rank) else { return Ok(()) };
+        let next = match stop {
             Stop::Done => Status::Done,
             Stop::Barrier => {
-                at_barrier += 1;
+                barriers.at_barrier += 1;
                 Status::Barrier
             }
             Stop::NamedSync { id, threads } => {
-                named(&mut barriers, warp, program, id, threads)?;
+                named(barriers, warp, program, id, threads).or_else(|failure| Self::fail(rank, failure))?;
                 arrive(id);
                 Status::Named(id)
             }
             Stop::NamedArrive { id, threads } => {
-                named(&mut barriers, warp, program, id, threads)?;
+                named(barriers, warp, program, id, threads).or_else(|failure| Self::fail(rank, failure))?;
                 arrive(id);
-                release(&mut barriers, id, &mut status, &mut ready, memory);
+                self.release(rank, id);
                 Status::Ready
             }
-            Stop::Fault(fault) => return Err(Box::new(BlockFailure::Fault { warp: index as u32, fault })),
+            Stop::Wait(wait) => Status::Waiting(wait),
+            Stop::Fault(fault) => return Self::fail(rank, BlockFailure::Fault { warp: number, fault }),
         };
-        if let Some(slot) = status.get_mut(index) {
+        if let Some(slot) = self.status.get_mut(index) {
             *slot = next;
         }
         match next {
-            Status::Ready => ready.push(index),
-            Status::Named(id) => release(&mut barriers, id, &mut status, &mut ready, memory),
-            Status::Barrier if at_barrier == warps.len() => {
-                at_barrier = 0;
-                if let Some(races) = memory.races {
-                    races.borrow_mut().barrier();
-                }
-                status.fill(Status::Ready);
-                ready.extend(0..warps.len());
+            Status::Ready => self.ready.push(index),
+            Status::Named(id) => self.release(rank, id),
+            Status::Barrier => self.release_block(rank),
+            Status::Waiting(_) | Status::Done => {}
+        }
+        self.wake();
+        Ok(())
+    }
+
+    /// Lets the warps at the block's barrier go on when all are there.
+    fn release_block(&mut self, rank: usize) {
+        let (Some(barriers), Some(memory)) = (self.barriers.get_mut(rank), self.memories.get(rank)) else { return };
+        if barriers.at_barrier < self.warps {
+            return;
+        }
+        barriers.at_barrier = 0;
+        if let Some(races) = memory.races {
+            races.borrow_mut().barrier();
+        }
+        let block = rank * self.warps..(rank + 1) * self.warps;
+        if let Some(status) = self.status.get_mut(block.clone()) {
+            status.fill(Status::Ready);
+        }
+        self.ready.extend(block);
+    }
+
+    /// Wakes the warps of a named barrier that is complete.
+    fn release(&mut self, rank: usize, id: u32) {
+        let (Some(barriers), Some(memory)) = (self.barriers.get_mut(rank), self.memories.get(rank)) else { return };
+        let Some(barrier) = barriers.named.get_mut(id as usize) else { return };
+        if barrier.arrived == 0 || barrier.arrived < barrier.expected {
+            return;
+        }
+        *barrier = NamedBarrier::default();
+        let first = rank * self.warps;
+        let Some(status) = self.status.get_mut(first..first + self.warps) else { return };
+        if let Some(races) = memory.races {
+            let waiting = status.iter().enumerate().filter(|(_, status)| **status == Status::Named(id));
+            races.borrow_mut().release(id, waiting.map(|(index, _)| index));
+        }
+        for (index, slot) in status.iter_mut().enumerate() {
+            if *slot == Status::Named(id) {
+                *slot = Status::Ready;
+                self.ready.push(first + index);
             }
-            Status::Barrier | Status::Done => {}
         }
     }
 
-    if status.iter().all(|&s| s == Status::Done) {
-        return Ok(());
+    /// Lets waiting warps try again when something happened that they may wait for.
+    fn wake(&mut self) {
+        let Some(state) = self.memories.first().and_then(|memory| memory.asynchronous) else { return };
+        if !std::mem::take(&mut state.borrow_mut().woken) {
+            return;
+        }
+        for (index, status) in self.status.iter_mut().enumerate() {
+            if matches!(status, Status::Waiting(_)) {
+                *status = Status::Ready;
+                self.ready.push(index);
+            }
+        }
     }
-    let positions = status
-        .iter()
-        .zip(warps.iter())
-        .map(|(&status, warp)| {
-            // A waiting warp's counter is past its barrier.
-            let pc = if status == Status::Done { warp.pc } else { warp.pc.saturating_sub(1) };
-            Position { status, pc }
-        })
-        .collect();
-    Err(Box::new(BlockFailure::Stuck { positions, barriers }))
+
+    /// Lands one copy that a warp waits for; false when there is none.
+    fn land(&mut self, random: &mut SplitMix) -> Result<bool, Box<ClusterFailure>> {
+        let Some(state) = self.memories.first().and_then(|memory| memory.asynchronous) else { return Ok(false) };
+        let (status, warps) = (&self.status, self.warps);
+        let is_awaited = |rank: u32, barrier: u32| {
+            let block = rank as usize * warps..(rank as usize + 1) * warps;
+            let waits = |status: &Status| {
+                matches!(status, Status::Waiting(Wait::Mbarrier { address, .. }) if *address == barrier)
+            };
+            status.get(block).is_some_and(|block| block.iter().any(waits))
+        };
+        let landed = state.borrow_mut().land_one(is_awaited, |count| random.next() as usize % count);
+        match landed {
+            Ok(landed) => {
+                self.wake();
+                Ok(landed)
+            }
+            Err(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+        }
+    }
+
+    /// All warps have ended: nothing may be left over.
+    fn end(&self) -> Result<(), Box<ClusterFailure>> {
+        let Some(memory) = self.memories.first().filter(|memory| memory.checks.copies) else { return Ok(()) };
+        match memory.asynchronous.and_then(|state| state.borrow().leftovers()) {
+            Some(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+            None => Ok(()),
+        }
+    }
+
+    fn stuck(&self, warps: &[Warp]) -> Box<ClusterFailure> {
+        let positions: Vec<Position> = self
+            .status
+            .iter()
+            .zip(warps)
+            .enumerate()
+            .map(|(index, (&status, warp))| {
+                let rank = index / self.warps;
+                // A warp at a barrier is past it; one that tries again is at the operation.
+                let pc = match status {
+                    Status::Done | Status::Waiting(_) => warp.pc,
+                    _ => warp.pc.saturating_sub(1),
+                };
+                let state = self.memories.get(rank).and_then(|memory| memory.asynchronous);
+                let block = |read: &dyn Fn(&super::asynchronous::state::BlockState) -> (u32, u32)| {
+                    state.and_then(|state| state.borrow().blocks.get(rank).map(read)).unwrap_or_default()
+                };
+                let registers = block(&|block| {
+                    let own = block.registers.get(warp.index as usize).copied().unwrap_or(0);
+                    (own, block.registers.iter().sum::<u32>() + block.free_registers)
+                });
+                let mbarrier = match status {
+                    Status::Waiting(Wait::Mbarrier { address, .. }) => {
+                        state.and_then(|state| state.borrow_mut().barrier(rank as u32, address).cloned())
+                    }
+                    _ => None,
+                };
+                let named = match status {
+                    Status::Named(id) => self.barriers.get(rank).and_then(|b| b.named.get(id as usize)).copied(),
+                    _ => None,
+                };
+                Position {
+                    status,
+                    pc,
+                    rank: rank as u32,
+                    warp: warp.index,
+                    named: named.unwrap_or_default(),
+                    mbarrier: mbarrier.map(Box::new),
+                    registers,
+                }
+            })
+            .collect();
+        let first = positions.iter().find(|position| position.status != Status::Done);
+        let rank = first.map_or(0, |position| position.rank);
+        Box::new(ClusterFailure { rank, failure: BlockFailure::Stuck { positions } })
+    }
 }
 
 /// Counts a warp in at a named barrier.
 fn named(
-    barriers: &mut [NamedBarrier; 16],
+    barriers: &mut Barriers,
     warp: &Warp,
     program: &Program,
     id: u32,
     threads: u32,
-) -> Result<(), Box<BlockFailure>> {
-    let Some(barrier) = barriers.get_mut(id as usize) else { return Ok(()) };
+) -> Result<(), BlockFailure> {
+    let Some(barrier) = barriers.named.get_mut(id as usize) else { return Ok(()) };
     // PTX ISA, barrier: a warp counts as all of its threads.
     let arriving = program.target.warp_size();
     let differs = barrier.arrived > 0 && barrier.expected != threads;
     if differs || barrier.arrived + arriving > threads {
         let pc = warp.pc.saturating_sub(1);
-        return Err(Box::new(BlockFailure::NamedMismatch { warp: warp.index, pc, id, threads, barrier: *barrier }));
+        return Err(BlockFailure::NamedMismatch { warp: warp.index, pc, id, threads, barrier: *barrier });
     }
     barrier.expected = threads;
     barrier.arrived += arriving;
     Ok(())
-}
-
-/// Wakes the warps of a named barrier that is complete.
-fn release(
-    barriers: &mut [NamedBarrier; 16],
-    id: u32,
-    status: &mut [Status],
-    ready: &mut Vec<usize>,
-    memory: &BlockMemory<'_>,
-) {
-    let Some(barrier) = barriers.get_mut(id as usize) else { return };
-    if barrier.arrived == 0 || barrier.arrived < barrier.expected {
-        return;
-    }
-    *barrier = NamedBarrier::default();
-    if let Some(races) = memory.races {
-        let waiting = status.iter().enumerate().filter(|(_, status)| **status == Status::Named(id));
-        races.borrow_mut().release(id, waiting.map(|(index, _)| index));
-    }
-    for (index, slot) in status.iter_mut().enumerate() {
-        if *slot == Status::Named(id) {
-            *slot = Status::Ready;
-            ready.push(index);
-        }
-    }
 }

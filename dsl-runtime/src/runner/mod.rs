@@ -45,6 +45,11 @@ pub trait Runner: Sync {
     /// Compares outputs with the right ones: those among the inputs if the file carries them, else
     /// the host's reference.
     fn compare(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Result<Vec<Comparison>, Error>;
+
+    /// What the run amounts to, for rates of `lacewing bench`; from the shapes alone unless a runner knows better.
+    fn work(&self, _settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Work {
+        Work::of_shapes(self.inputs(), self.outputs(), inputs, outputs)
+    }
 }
 
 /// A tensor that a kernel reads or writes, for help texts and for checking files.
@@ -165,5 +170,35 @@ impl Sizes {
             .get(name)
             .copied()
             .ok_or_else(|| Error::Setting(unknown("dimension", name, self.dimensions.iter().map(|d| d.name))))
+    }
+}
+
+/// What a run amounts to, however it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Work {
+    /// Floating-point operations of products and sums of products, a multiplication and an addition for two; `None` where
+    /// moving the data is all that counts.
+    pub flops: Option<f64>,
+    /// Bytes that must be moved between memory and chip: every input once, every output once.
+    pub bytes: f64,
+}
+
+impl Work {
+    /// The bytes of inputs and outputs, and for kernels that contract (a dimension of inputs that no output has is summed
+    /// over, as K of `a[M, K] b[K, N]`) two operations for each product of their elements.
+    pub fn of_shapes(inputs: &[TensorSpec], outputs: &[TensorSpec], given: &Tensors, made: &Tensors) -> Self {
+        let bytes = |specs: &[TensorSpec], tensors: &Tensors| -> usize {
+            specs.iter().filter_map(|spec| Some(tensors.get(spec.name)?.bytes().len())).sum()
+        };
+        let mut extents: BTreeMap<&str, usize> = BTreeMap::new();
+        for spec in inputs {
+            let shape = given.get(spec.name).map(|tensor| tensor.shape()).unwrap_or_default();
+            extents.extend(spec.dimensions.iter().copied().zip(shape.iter().copied()));
+        }
+        let kept = |name: &&str| outputs.iter().any(|spec| spec.dimensions.contains(name));
+        let contracts = extents.keys().any(|name| !kept(name));
+        let products: f64 = extents.values().map(|extent| *extent as f64).product();
+        let bytes = (bytes(inputs, given) + bytes(outputs, made)) as f64;
+        Work { flops: contracts.then_some(2.0 * products), bytes }
     }
 }

@@ -1,6 +1,6 @@
 //! `fmha_fwd` for NVIDIA chips: FlashAttention-2 with `cp.async`, `ldmatrix` and `mma.sync`.
 //!
-//! A block of four warps computes 128 query rows of one head (64 of wide heads); each warp owns a quarter of them, so
+//! A block of four warps computes 128 or 64 query rows of one head; each warp owns a quarter of them, so
 //! that a row's maximum and sum never leave a quad of lanes. Keys and values come in tiles. Either there are two stages of
 //! both, and while tile `j` is multiplied, tile `j + 1` is on its way; or there is one, and the values are on their way during
 //! the first product, the next keys during the second. What a head dimension gets was measured on an H200: see
@@ -19,7 +19,7 @@ use super::{Geometry, LN_2, causal_limit};
 /// Warps of a block, each with its own query rows.
 const WARPS: usize = 4;
 /// Threads of a block.
-pub(super) const THREADS: usize = WARPS * 32;
+const THREADS: usize = WARPS * 32;
 /// Elements of one 16-byte copy.
 const CHUNK: usize = 8;
 /// How far, in powers of two, scores may exceed their reference: probabilities up to `2^SLACK` fit every type.
@@ -27,11 +27,12 @@ const SLACK: f32 = 8.0;
 /// References from here on are not exact enough as one number: the rounding of `t` is more than 2^-8.
 const HUGE: f32 = 65536.0;
 
-/// Sizes by head dimension: rows and keys are bounded by registers (accumulators take `rows * D`, scores `rows * keys`).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tiling {
-    /// Query rows of a block.
-    pub(super) rows: usize,
+/// How a block of four warps divides its work: bounded by registers, since accumulators take `rows * D` and scores
+/// `rows * keys`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiling {
+    /// Query rows of a block. What a warp reads of K and V serves all of its rows.
+    rows: usize,
     /// Keys of a tile.
     keys: usize,
     /// Stages of K and V in shared memory.
@@ -41,12 +42,37 @@ pub(super) struct Tiling {
 }
 
 impl Tiling {
-    pub(super) const fn new(head_dim: usize) -> Self {
-        match head_dim {
+    /// 64 query rows a block: what short sequences and few heads need.
+    #[must_use]
+    pub fn small(geometry: &Geometry) -> Self {
+        Tiling { rows: 64, keys: 64, ..Self::large(geometry) }
+    }
+
+    /// 128 query rows a block, which read each key and value half as often; 64 where registers do not suffice.
+    #[must_use]
+    pub fn large(geometry: &Geometry) -> Self {
+        match geometry.width {
             ..=64 => Tiling { rows: 128, keys: 64, stages: 2, q_in_registers: true },
             65..=128 => Tiling { rows: 128, keys: 32, stages: 2, q_in_registers: false },
             _ => Tiling { rows: 64, keys: 64, stages: 1, q_in_registers: false },
         }
+    }
+
+    /// Large blocks where there are enough of them to keep the largest chip busy, else small ones. `heads` are those of all
+    /// sequences.
+    #[must_use]
+    pub fn for_queries(geometry: &Geometry, seqlen_q: usize, heads: usize) -> Self {
+        /// Two blocks for each of an H200's 132 multiprocessors.
+        const BUSY: usize = 264;
+        let large = Self::large(geometry);
+        let blocks = seqlen_q.div_ceil(large.rows).saturating_mul(heads);
+        if blocks >= BUSY { large } else { Self::small(geometry) }
+    }
+
+    /// Query rows of a block.
+    #[must_use]
+    pub fn block_m(&self) -> usize {
+        self.rows
     }
 }
 
@@ -158,6 +184,7 @@ fn softmax<T: MmaElement>(s: &mut FragmentC<Atom<T>>, acc: &mut FragmentC<Atom<T
 #[kernel(block = [THREADS as u32, 1, 1])]
 pub fn fmha_fwd_mma<T: MmaElement>(
     #[comptime] geometry: Geometry,
+    #[comptime] tiling: Tiling,
     q: Tensor<T, 4>,
     k: Tensor<T, 4>,
     v: Tensor<T, 4>,
@@ -167,7 +194,7 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     scale: F32,
 ) {
     let (head_dim, width) = (geometry.head_dim, geometry.width);
-    let Tiling { rows: block_m, keys: block_n, stages, q_in_registers } = Tiling::new(head_dim);
+    let Tiling { rows: block_m, keys: block_n, stages, q_in_registers } = tiling;
     let vector = geometry.vector();
 
     let (seqlen_q, seqlen_kv) = (q.extent(2), k.extent(2));

@@ -2,7 +2,7 @@
 //!
 //! | kernel | file | runs on |
 //! |---|---|---|
-//! | `fmha_fwd` | [`mma`] on NVIDIA chips, [`mfma`] on AMD chips | tensor cores, f16 and bf16 |
+//! | `fmha_fwd` | [`hopper`] on sm_90a, [`mma`] on other NVIDIA chips, [`mfma`] on AMD chips | tensor cores, f16 and bf16 |
 //! | `fmha_ref` | [`reference`](mod@reference) | any chip; one thread a key, f32 |
 //!
 //! All take Q and O `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]` with any strides, Hq a multiple of Hkv (query
@@ -13,6 +13,7 @@
 //! Keys and values beyond the valid ones may hold anything. Values that the causal mask alone hides must be
 //! numbers: their weight is 0, and 0 times NaN or infinity is NaN in the tile that holds the diagonal.
 
+pub mod hopper;
 pub mod mfma;
 pub mod mma;
 pub mod reference;
@@ -23,6 +24,7 @@ use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
+use self::hopper::HopperGeometry;
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use crate::reference::AttentionShape;
 use crate::views::rows_are_vectors;
@@ -70,6 +72,29 @@ impl Geometry {
 #[device]
 fn causal_limit(row: I32, seqlen_q: I32, seqlen_kv: I32) -> I32 {
     row + 1 + seqlen_kv - seqlen_q
+}
+
+/// Which of [`mma::Tiling`]'s a launch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TilingChoice {
+    /// By the shape: [`mma::Tiling::for_queries`].
+    Auto,
+    /// [`mma::Tiling::small`].
+    Small,
+    /// [`mma::Tiling::large`].
+    Large,
+}
+
+impl TilingChoice {
+    const NAMES: &[&str] = &["auto", "small", "large"];
+
+    fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        Ok(match settings.choice("tiling")? {
+            "small" => TilingChoice::Small,
+            "large" => TilingChoice::Large,
+            _ => TilingChoice::Auto,
+        })
+    }
 }
 
 /// The arguments of attention on a device.
@@ -136,16 +161,97 @@ impl<H: Element> Forward<'_, H> {
         T: MmaElement,
         H: ElementOf<T>,
     {
+        self.fmha_fwd_tiled::<T>(TilingChoice::Auto, o, lse)
+    }
+
+    /// [`Forward::fmha_fwd`] with a choice of tiling, which the version with `mma.sync` alone has: a choice other than
+    /// [`TilingChoice::Auto`] takes that version on Hopper, too.
+    ///
+    /// # Errors
+    /// As [`Forward::fmha_fwd`].
+    pub fn fmha_fwd_tiled<T>(
+        &self,
+        tiling: TilingChoice,
+        o: &mut DevTensor<H, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement + WgmmaElement,
+        H: ElementOf<T>,
+    {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
         let device = self.q.device().clone();
+        if tiling == TilingChoice::Auto
+            && let Some(tiles) = self.hopper(&shape, &geometry)
+        {
+            return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
+        }
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         if device.target().is_nvidia() {
-            let grid = [blocks(&shape, mma::Tiling::new(shape.head_dim).rows), 1, 1];
-            mma::fmha_fwd_mma::<T>::new(geometry).grid(grid).launch(&device, arguments)
+            let tiling = match tiling {
+                TilingChoice::Small => mma::Tiling::small(&geometry),
+                TilingChoice::Large => mma::Tiling::large(&geometry),
+                TilingChoice::Auto => {
+                    let heads = shape.heads_q.saturating_mul(shape.batch);
+                    mma::Tiling::for_queries(&geometry, shape.seqlen_q, heads)
+                }
+            };
+            let grid = [blocks(&shape, tiling.block_m()), 1, 1];
+            mma::fmha_fwd_mma::<T>::new(geometry, tiling).grid(grid).launch(&device, arguments)
         } else {
             let grid = [blocks(&shape, mfma::BLOCK_M), 1, 1];
             mfma::fmha_fwd_mfma::<T>::new(geometry).grid(grid).launch(&device, arguments)
         }
+    }
+
+    /// The tiles of Hopper's kernel, where it can run this: on its chip, for a head dimension that it has, on rows
+    /// that tensor maps can describe. Its running maxima are those of unscaled scores, so that the scale must be
+    /// positive.
+    fn hopper(&self, shape: &AttentionShape, geometry: &Geometry) -> Option<HopperGeometry> {
+        let fits = self.q.device().target() == Target::SM_90A
+            && geometry.vectorized
+            && shape.seqlen_kv > 0
+            && self.scale > 0.0
+            && [self.q, self.k, self.v].into_iter().all(tensor_map_describes)
+            && i32::try_from(blocks(shape, 1)).is_ok();
+        let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_kv);
+        tiles.filter(|_| fits)
+    }
+
+    fn fmha_fwd_hopper<T>(
+        &self,
+        tiles: HopperGeometry,
+        shape: &AttentionShape,
+        o: &mut DevTensor<H, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement,
+        H: ElementOf<T>,
+    {
+        let device = self.q.device().clone();
+        let heads = shape.heads_q * shape.batch;
+        let group = tiles.group(heads, shape.seqlen_kv);
+        let grid = [blocks(shape, tiles.block_m()).min(device.multiprocessors() as usize), 1, 1];
+        let mut counter = device.tensor_zeros::<i32, 1>([1])?;
+        let count = |number: usize| {
+            i32::try_from(number).map_err(|_| Error::Shape(format!("{number} is more than a kernel can count")))
+        };
+        let (heads_per_kv, seqlen_kv) = (count(shape.heads_q / shape.heads_kv.max(1))?, count(shape.seqlen_kv)?);
+        let arguments = (
+            self.q,
+            self.k,
+            self.v,
+            self.kv_len,
+            o,
+            lse,
+            &mut counter,
+            heads_per_kv,
+            seqlen_kv,
+            count(group)?,
+            self.scale,
+        );
+        hopper::fmha_fwd_hopper::<T>::new(tiles).grid(grid).launch(&device, arguments)
     }
 
     /// Runs `fmha_ref`, the scalar oracle.
@@ -177,6 +283,13 @@ fn blocks(shape: &AttentionShape, rows: usize) -> usize {
     shape.seqlen_q.div_ceil(rows).saturating_mul(shape.heads_q).saturating_mul(shape.batch)
 }
 
+/// Whether a tensor map can describe a tensor whose rows are vectors: strides are positive, and end below 2^40 bytes.
+fn tensor_map_describes<H: Element>(tensor: &DevTensor<H, 4>) -> bool {
+    let limit = (1i64 << 40) / H::TYPE.bytes() as i64;
+    let mut outer = tensor.shape().into_iter().zip(tensor.strides());
+    outer.all(|(extent, stride)| extent <= 1 || (1..limit).contains(&stride))
+}
+
 const DTYPES: &[&str] = &["f16", "bf16"];
 const REF_DTYPES: &[&str] = &["f16", "bf16", "f32"];
 
@@ -184,6 +297,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::usize("head_dim", 64, "elements of a query: a multiple of 8 up to 256"),
     Parameter::bool("causal", false, "query i sees key j only when j <= i + Sk - Sq"),
     Parameter::choice("dtype", DTYPES, "f16", "element type of Q, K, V and O"),
+    Parameter::choice(
+        "tiling",
+        TilingChoice::NAMES,
+        "auto",
+        "query rows of a block of the mma.sync version: small is 64, large 128; auto goes by chip and shape",
+    ),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
 ];
 
@@ -197,15 +316,30 @@ const REF_PARAMETERS: &[Parameter] = &[
 /// `fmha_fwd` by name.
 pub static FMHA_FWD: KernelEntry = KernelEntry {
     name: "fmha_fwd",
-    about: "attention forward (FlashAttention-2): mma.sync on NVIDIA, MFMA on AMD",
+    about: "attention forward: FlashAttention-3 on Hopper, FlashAttention-2 with mma.sync or MFMA elsewhere",
     targets: &Target::ALL,
     parameters: PARAMETERS,
     build: |settings, target| {
         let geometry = geometry(settings)?;
-        Ok(match (settings.choice("dtype")?, target.is_nvidia()) {
-            ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry)) as Box<dyn AnyKernel>,
+        let dtype = settings.choice("dtype")?;
+        let choice = TilingChoice::from_settings(settings)?;
+        if target == Target::SM_90A
+            && choice == TilingChoice::Auto
+            && let Some(tiles) = HopperGeometry::new(geometry.head_dim, geometry.causal, 0)
+        {
+            return Ok(match dtype {
+                "bf16" => Box::new(hopper::fmha_fwd_hopper::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
+                _ => Box::new(hopper::fmha_fwd_hopper::<F16>::new(tiles)),
+            });
+        }
+        let tiling = match choice {
+            TilingChoice::Large => mma::Tiling::large(&geometry),
+            TilingChoice::Small | TilingChoice::Auto => mma::Tiling::small(&geometry),
+        };
+        Ok(match (dtype, target.is_nvidia()) {
+            ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry, tiling)) as Box<dyn AnyKernel>,
             ("bf16", false) => Box::new(mfma::fmha_fwd_mfma::<BF16>::new(geometry)),
-            (_, true) => Box::new(mma::fmha_fwd_mma::<F16>::new(geometry)),
+            (_, true) => Box::new(mma::fmha_fwd_mma::<F16>::new(geometry, tiling)),
             (_, false) => Box::new(mfma::fmha_fwd_mfma::<F16>::new(geometry)),
         })
     },
@@ -267,20 +401,21 @@ impl<H: Element> OnDevice<H> {
     }
 }
 
-fn run_fwd(device: &Device, _settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
-    fn typed<T>(device: &Device, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
+fn run_fwd(device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
+    fn typed<T>(device: &Device, tiling: TilingChoice, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
     where
         T: MmaElement + Scalar<Host: ElementOf<T>>,
     {
         let on_device = OnDevice::<T::Host>::new(device, inputs)?;
         let mut o = device.tensor_uninit(on_device.shape.q())?;
         let mut lse = device.tensor_uninit(on_device.shape.lse())?;
-        on_device.forward(inputs).fmha_fwd::<T>(&mut o, &mut lse)?;
+        on_device.forward(inputs).fmha_fwd_tiled::<T>(tiling, &mut o, &mut lse)?;
         Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
     }
+    let tiling = TilingChoice::from_settings(settings)?;
     match inputs.q.scalar() {
-        ScalarType::Bf16 => typed::<BF16>(device, inputs),
-        _ => typed::<F16>(device, inputs),
+        ScalarType::Bf16 => typed::<BF16>(device, tiling, inputs),
+        _ => typed::<F16>(device, tiling, inputs),
     }
 }
 

@@ -88,7 +88,8 @@ fn run_with_stride(target: Target, changed: usize, dimension: usize, stride: i64
     const SHAPE: [i32; 4] = [2, 2, 2, 8];
     let geometry = Geometry::new(8, false, true).unwrap();
     let traced = if target.is_nvidia() {
-        mma::fmha_fwd_mma::<F16>::new(geometry).traced(target)
+        let tiling = mma::Tiling::small(&geometry);
+        mma::fmha_fwd_mma::<F16>::new(geometry, tiling).traced(target)
     } else {
         mfma::fmha_fwd_mfma::<F16>::new(geometry).traced(target)
     };

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Inputs with NaN in K and V from each sequence's length on: whoever reads a masked key shows it.
-fn poisoned<T: Dtype>(case: &Case) -> Inputs {
+pub(super) fn poisoned<T: Dtype>(case: &Case) -> Inputs {
     let mut inputs = case.inputs::<T>();
     let lengths = case.kv_len.clone().unwrap_or_default();
     for tensor in [&mut inputs.k, &mut inputs.v] {

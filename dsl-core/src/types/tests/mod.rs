@@ -1,6 +1,7 @@
 //! What each construct of the language becomes, and what is refused.
 
 mod collectives;
+mod hopper;
 mod ids;
 mod kernels;
 mod math;

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use lacewing_core::mlir::ir::{OperationLike, OperationRef, TypeLike, Value, ValueLike};
 use lacewing_core::mlir::source_location;
-use lacewing_core::{Diagnostic, Error};
+use lacewing_core::{Diagnostic, Error, ParamDesc};
 
+use super::flight::Flight;
 use super::lifetime::{Lifetimes, ValueKey, op_name, value_key};
 use super::slots::Allocator;
 use super::types::{Elem, Place, ValueType};
@@ -48,6 +49,12 @@ pub(crate) struct Decoder {
     pub(crate) known: HashMap<ValueKey, i64>,
     /// The member of shared memory that a pointer was made from.
     pub(crate) members: HashMap<ValueKey, u32>,
+    /// The parameter that a tensor map is.
+    pub(crate) maps: HashMap<ValueKey, u32>,
+    /// The kernel's parameters in source order.
+    pub(crate) params: Vec<ParamDesc>,
+    /// Values that may be those of products under way.
+    pub(crate) flight: Flight,
     source_places: HashMap<program::Place, u32>,
     location: u32,
     /// Half of the wave that code is emitted for.
@@ -72,6 +79,9 @@ impl Decoder {
             constants: HashMap::new(),
             known: HashMap::new(),
             members: HashMap::new(),
+            maps: HashMap::new(),
+            params: Vec::new(),
+            flight: Flight::default(),
             source_places: HashMap::new(),
             location: 0,
             half: 0,

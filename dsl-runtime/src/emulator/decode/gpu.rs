@@ -7,6 +7,7 @@ use super::attributes;
 use super::emit::{Decoder, TRUE};
 use super::lifetime::value_key;
 use super::types::{Elem, Place, ValueType};
+use crate::emulator::asynchronous::op::AsyncOp;
 use crate::emulator::op::{Op, PrintArg, PrintOp, PrintType, ShuffleMode};
 use crate::emulator::program::Builtin;
 
@@ -50,6 +51,8 @@ impl Decoder {
                 // that relaxed atomics order what fences stand beside.
                 self.program.has_fence = true;
             }
+            // One launch ends before the next begins.
+            "lw.grid_dependency" => {}
             "lw.named_barrier" => self.named_barrier(op)?,
             "lw.assert" => {
                 let mask = self.operand(op, 0)?.mask(0);
@@ -74,7 +77,7 @@ impl Decoder {
         }
     }
 
-    fn builtin(&mut self, op: &OperationRef<'_, '_>, make: impl Fn(u8) -> Builtin) -> Result<(), Error> {
+    pub(crate) fn builtin(&mut self, op: &OperationRef<'_, '_>, make: impl Fn(u8) -> Builtin) -> Result<(), Error> {
         let axis = if op.has_attribute("dimension") { self.axis(op)? } else { 0 };
         let builtin = make(axis);
         let known = self.program.builtins.iter().find(|(other, _)| *other == builtin).map(|&(_, slot)| slot);
@@ -143,11 +146,18 @@ impl Decoder {
     fn named_barrier(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
         let (id, threads) = (attributes::unsigned(op, "id"), attributes::unsigned(op, "threads"));
         let warp = self.program.target.warp_size();
-        let (Some(id @ 1..=15), Some(threads)) = (id, threads) else {
+        let base = if op.operand_count() > 0 { 0 } else { 1 };
+        let (Some(id), Some(threads)) = (id.filter(|id| (base..=15).contains(id)), threads) else {
             return Err(self.fail(op, "a named barrier has a number from 1 to 15 and a count of threads"));
         };
         if threads == 0 || threads % warp != 0 {
             return Err(self.fail(op, format!("a named barrier's threads are a multiple of {warp}, not {threads}")));
+        }
+        if op.operand_count() > 0 {
+            let index = self.operand(op, 0)?.base;
+            let sync = attributes::string(op, "kind") == Some("sync");
+            self.emit_async(AsyncOp::NamedBarrier { id, index, threads, sync });
+            return Ok(());
         }
         self.emit(match attributes::string(op, "kind") {
             Some("sync") => Op::NamedSync { id, threads },

@@ -138,7 +138,7 @@ impl Decoder {
     }
 
     /// Adds the shape of an access through an operand of `op`; returns its index.
-    fn access(
+    pub(crate) fn access(
         &mut self,
         op: &OperationRef<'_, '_>,
         pointer: usize,

@@ -4,11 +4,13 @@
 //! code. Constants, arguments and thread numbers have slots of their own, set before the kernel runs.
 
 mod arith;
+mod asynchronous;
 mod atom;
 mod attributes;
 mod control;
 mod convert;
 mod emit;
+mod flight;
 mod gpu;
 mod lifetime;
 mod memory;
@@ -24,6 +26,7 @@ use lacewing_core::mlir::ir::{
 use lacewing_core::{Error, KernelMeta, Traced};
 
 use self::emit::Decoder;
+use self::flight::Flight;
 use self::lifetime::{Lifetimes, op_name, value_key};
 use self::types::{Elem, Place};
 use super::op::Op;
@@ -54,6 +57,9 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         name: meta.name.clone(),
         target: meta.target,
         block: meta.attributes.block,
+        cluster: meta.attributes.cluster.unwrap_or([1; 3]),
+        min_blocks: meta.attributes.min_blocks,
+        max_regs: meta.attributes.max_regs,
         shared_bytes: meta.shared_bytes,
         members: vec![Member { name: "shared memory".into(), low: 0, high: meta.shared_bytes }],
         parameters: Vec::new(),
@@ -77,6 +83,8 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         atoms: Vec::new(),
         prints: Vec::new(),
         messages: Vec::new(),
+        asynchronous: Vec::new(),
+        has_async: false,
     };
     let threads = meta.attributes.threads();
     if threads == 0 || threads > u64::from(meta.target.max_block_threads()) {
@@ -86,6 +94,9 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
     let body = body.ok_or_else(|| Error::new(format!("kernel `{}` has no body", meta.name)))?;
     let ops: Vec<OperationRef<'_, '_>> = operations(body).collect();
     let mut decoder = Decoder::new(program, Lifetimes::of(&ops));
+    decoder.flight = Flight::of(&ops);
+    decoder.params.clone_from(&meta.params);
+    decoder.program.has_async = decoder.program.cluster_blocks() > 1;
     decoder.locate(function);
     decoder.parameters(function)?;
     let last = decoder.block(function, body)?;
@@ -125,6 +136,11 @@ impl Decoder {
                 (None, None) => format!("argument {index}"),
             };
             let kind = match ty.elem {
+                Elem::TensorMap => {
+                    let (shape, writable) = self.map_shape(&name).ok_or_else(|| self.unknown(function))?;
+                    self.maps.insert(value_key(argument), self.program.parameters.len() as u32);
+                    ParameterKind::Map { shape, writable }
+                }
                 Elem::GlobalPointer => {
                     ParameterKind::Pointer { writable: text("lw.access").as_deref() == Some("write") }
                 }
@@ -143,10 +159,17 @@ impl Decoder {
 
     /// Decodes one operation.
     pub(crate) fn operation(&mut self, op: &OperationRef<'_, '_>, name: &str) -> Result<(), Error> {
+        self.check_flight(op)?;
         let known = match name.split('.').next() {
             Some("scf") => self.control(op, name)?,
             Some("gpu") => self.gpu(op, name)?,
-            _ => self.arith(op, name)? || self.vector(op, name)? || self.memory(op, name)? || self.gpu(op, name)?,
+            _ => {
+                self.arith(op, name)?
+                    || self.vector(op, name)?
+                    || self.memory(op, name)?
+                    || self.gpu(op, name)?
+                    || self.asynchronous(op, name)?
+            }
         };
         if known { Ok(()) } else { Err(self.unknown(op)) }
     }

@@ -20,6 +20,8 @@ pub(crate) enum Elem {
     E5m2,
     GlobalPointer,
     SharedPointer,
+    /// A parameter that bulk copies name; it has no value of its own.
+    TensorMap,
 }
 
 impl Elem {
@@ -30,7 +32,7 @@ impl Elem {
             Self::I8 | Self::E4m3 | Self::E5m2 => 8,
             Self::I16 | Self::F16 | Self::Bf16 => 16,
             Self::I32 | Self::Index | Self::F32 | Self::SharedPointer => 32,
-            Self::I64 | Self::F64 | Self::GlobalPointer => 64,
+            Self::I64 | Self::F64 | Self::GlobalPointer | Self::TensorMap => 64,
         }
     }
 
@@ -53,6 +55,7 @@ impl Elem {
             "f64" => Self::F64,
             "f8E4M3FN" => Self::E4m3,
             "f8E5M2" => Self::E5m2,
+            "!llvm.ptr" => Self::TensorMap,
             "!llvm.ptr<1>" => Self::GlobalPointer,
             "!llvm.ptr<3>" => Self::SharedPointer,
             _ => return None,

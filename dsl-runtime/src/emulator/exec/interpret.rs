@@ -11,9 +11,10 @@ use super::numbers::{LARGEST_TO_F16, Moment, nan_converted, nan_stored};
 use super::order::{self, Visitor};
 use super::print::print;
 use super::warp::{Action, BlockMemory, Fault, FaultKind, Frame, Stop, Warp};
+use crate::emulator::asynchronous::execute::{Flow, execute, finish};
 use crate::emulator::isa::{Baseline, Isa};
 use crate::emulator::lanes::{Reg, Registers, half_of};
-use crate::emulator::memory::Touch;
+use crate::emulator::memory::{AccessFault, Touch};
 use crate::emulator::numeric::fused::{fma_f32, fma_f64, fma_odd};
 use crate::emulator::op::{LoopKind, Op};
 use crate::emulator::program::Program;
@@ -103,6 +104,11 @@ fn endless(program: &Program, regs: &Registers<'_>, pc: usize, mask: u64, budget
         least += i128::from(depth <= 0);
     }
     (iterations * least > i128::from(budget)).then_some((lane, FaultKind::Endless { low, high, step }))
+}
+
+/// Whether an access fails since nothing wrote what it reads.
+fn is_unwritten(result: &Result<(), access::AccessError>) -> bool {
+    matches!(result, Err(error) if error.fault == AccessFault::Uninitialized)
 }
 
 #[cold]
@@ -344,10 +350,18 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::LoadShared { d, address, mask: where_, access } => {
                 let active = mask & regs.mask(where_);
                 let result = access::load(block.shared, &mut regs, d, address, active, program.access(access));
-                checked!(result, access, true, Action::Read);
-                count_shared!(address, active, access, true);
                 let visit = (Visitor { warp: warp.index, pc: pc as u32 }, Touch::Read);
                 let shape = program.access(access);
+                if program.has_async && is_unwritten(&result) {
+                    // A copy under way is the better answer.
+                    ordered!(
+                        |races| order::shared(races, block.shared, &regs, (d, address), active, shape, visit),
+                        access,
+                        Touch::Read
+                    );
+                }
+                checked!(result, access, true, Action::Read);
+                count_shared!(address, active, access, true);
                 ordered!(
                     |races| order::shared(races, block.shared, &regs, (d, address), active, shape, visit),
                     access,
@@ -422,11 +436,14 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 whole_warp!(PartialWarp);
                 let op = program.matrix_load(table);
                 let result = load_matrix(block.shared, &mut regs, op, program.access(op.access));
+                let visitor = Visitor { warp: warp.index, pc: pc as u32 };
+                if program.has_async && is_unwritten(&result) {
+                    ordered!(|races| order::matrix(races, &regs, op, visitor), op.access, Touch::Read);
+                }
                 checked!(result, op.access, true, Action::Read);
                 if block.checks.performance {
                     warp.traffic.matrix(&regs, op, pc as u32);
                 }
-                let visitor = Visitor { warp: warp.index, pc: pc as u32 };
                 ordered!(|races| order::matrix(races, &regs, op, visitor), op.access, Touch::Read);
             }
             Op::Mma { table } => {
@@ -560,7 +577,18 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 whole_warp!(DivergentBarrier);
                 leave!(pc + 1, Stop::NamedArrive { id, threads })
             }
+            Op::Async { table } => match execute::<I>(program, table, warp, &mut regs, block, (mask, pc as u32)) {
+                Flow::Next => {}
+                Flow::Wait(wait) => leave!(pc, Stop::Wait(wait)),
+                Flow::Stop(stop) => leave!(pc + 1, stop),
+                Flow::Fault(lane, kind) => stop!(lane, kind),
+            },
             Op::End => {
+                if program.has_async
+                    && let Some((at, kind)) = finish(warp, block)
+                {
+                    stop!(0, FaultKind::At { pc: at, kind: Box::new(kind) })
+                }
                 if block.checks.copies
                     && let Some(copy) = warp.copies.first_pending()
                 {

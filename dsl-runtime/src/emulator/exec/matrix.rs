@@ -71,7 +71,7 @@ pub(crate) fn load_matrix(
 /// # Safety
 /// As for [`Isa::widen_f16x8`].
 #[inline(always)]
-unsafe fn widen8<I: Isa>(ty: MatrixType, source: *const u16, target: *mut f32) {
+pub(crate) unsafe fn widen8<I: Isa>(ty: MatrixType, source: *const u16, target: *mut f32) {
     // SAFETY: as the caller promises.
     unsafe {
         if ty == MatrixType::F16 {
@@ -85,7 +85,7 @@ unsafe fn widen8<I: Isa>(ty: MatrixType, source: *const u16, target: *mut f32) {
 
 /// Order of B's columns while the product runs: the even ones lie in `c0` and `c2`, the odd ones in
 /// `c1` and `c3`, so that a row of the sums is one load from each slot.
-const COLUMNS: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
+pub(crate) const COLUMNS: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
 
 /// Operands of m16n8kN in f32, k in panels of 8.
 struct Dense {

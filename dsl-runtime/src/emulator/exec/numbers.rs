@@ -80,7 +80,8 @@ impl Births {
                 Op::ShuffleXor { .. } | Op::Shuffle { .. } | Op::Mma { .. } | Op::Mfma { .. } | Op::Atom { .. }
             )
         };
-        Self { nan: Vec::new(), infinite: Vec::new(), crosses_lanes: program.ops.iter().any(crosses) }
+        let crosses_lanes = program.has_async || program.ops.iter().any(crosses);
+        Self { nan: Vec::new(), infinite: Vec::new(), crosses_lanes }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -489,6 +490,18 @@ impl Moment<'_, '_> {
             }
         }
         None
+    }
+
+    /// One element of a warpgroup's product that is not finite: remembered, if it was made here.
+    pub(crate) fn term(
+        self,
+        factors: impl Iterator<Item = (f32, f32)> + Clone,
+        before: f32,
+        result: f32,
+        lane: u32,
+    ) -> Option<Box<NumberFault>> {
+        let birth = self.product_birth(factors, before, result, lane)?;
+        self.keep(birth)
     }
 
     /// The birth in one element of a product: the first term that makes it, `None` when it was passed on.

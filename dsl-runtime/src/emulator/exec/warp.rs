@@ -7,6 +7,10 @@ use super::copy::CopyQueue;
 use super::numbers::{Births, NumberFault};
 use super::traffic::Traffic;
 use crate::emulator::Checks;
+use crate::emulator::asynchronous::execute::WarpAsync;
+use crate::emulator::asynchronous::fault::AsyncFault;
+use crate::emulator::asynchronous::state::{AsyncState, Wait};
+use crate::emulator::asynchronous::tensor_map::BoundMap;
 use crate::emulator::lanes::{LANES, Reg, Slot};
 use crate::emulator::memory::{BlockConflict, Conflict, GlobalMemory, SharedMemory, SharedRaces, Touch};
 use crate::emulator::op::Pc;
@@ -33,6 +37,7 @@ pub(crate) struct Warp {
     pub(crate) slots: Vec<Slot>,
     pub(crate) masks: Vec<u64>,
     pub(crate) copies: CopyQueue,
+    pub(crate) asynchronous: WarpAsync,
     pub(crate) births: Births,
     pub(crate) traffic: Traffic,
     /// Operations executed in this block.
@@ -62,6 +67,7 @@ impl Warp {
             slots: vec![Slot([0; LANES]); program.slot_count as usize],
             masks,
             copies: CopyQueue::default(),
+            asynchronous: WarpAsync::default(),
             births: Births::new(program),
             traffic: Traffic::default(),
             executed: 0,
@@ -90,6 +96,7 @@ impl Warp {
         self.mask = self.existing;
         self.frames.clear();
         self.copies.clear();
+        self.asynchronous.clear();
         self.births.clear();
         self.executed = 0;
         self.printed.clear();
@@ -108,6 +115,12 @@ pub(crate) struct BlockMemory<'a> {
     pub(crate) time: u32,
     /// Whether the block has executed an atomic on global memory: it may know then what others did.
     pub(crate) synchronised: Cell<bool>,
+    /// The block's number in its cluster.
+    pub(crate) rank: u32,
+    /// Tensor maps, by parameter.
+    pub(crate) maps: &'a [Option<BoundMap>],
+    /// What the warps of the cluster share, for kernels that have it.
+    pub(crate) asynchronous: Option<&'a RefCell<AsyncState<'a>>>,
 }
 
 /// Why a warp stopped running.
@@ -119,6 +132,8 @@ pub(crate) enum Stop {
     NamedSync { id: u32, threads: u32 },
     /// Passed a named barrier.
     NamedArrive { id: u32, threads: u32 },
+    /// Waits; `pc` is at the operation, which is tried again.
+    Wait(Wait),
     /// At the end.
     Done,
     /// Broke a rule; `pc` is at the operation.
@@ -188,6 +203,13 @@ pub(crate) enum FaultKind {
     /// A warp-wide operation with some lanes missing.
     PartialWarp {
         missing: u64,
+    },
+    /// A rule of what runs beside the threads.
+    Async(Box<AsyncFault>),
+    /// A mistake of an earlier operation, which shows here.
+    At {
+        pc: Pc,
+        kind: Box<FaultKind>,
     },
 }
 

@@ -2,16 +2,19 @@
 
 use crate::emulator::op::Pc;
 
-/// An access: `time << 32 | pc << 14 | atomic << 13 | in flight << 12 | warp << 7 | lane`. Time is a tick of
-/// the block's clock for shared memory, the block's number + 1 for global memory; 0 is never.
+/// An access: `time << 32 | pc << 16 | atomic << 15 | in flight << 14 | warp << 7 | lane`. Time is a tick of
+/// the block's clock for shared memory, the block's number + 1 for global memory; 0 is never. The warp is a
+/// component of the clocks: see [`super::SharedRaces`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub(crate) struct Epoch(pub(crate) u64);
 
 /// Operations beyond this one are not told apart.
-const LAST_PC: u32 = (1 << 18) - 1;
-const IN_FLIGHT: u64 = 1 << 12;
-const ATOMIC: u64 = 1 << 13;
+const LAST_PC: u32 = (1 << 16) - 1;
+/// Components of a clock.
+pub(crate) const COMPONENTS: u32 = 128;
+const IN_FLIGHT: u64 = 1 << 14;
+const ATOMIC: u64 = 1 << 15;
 
 /// So many cells that nobody has touched. Their pages come zeroed from the system, and only those that
 /// are used cost anything.
@@ -29,7 +32,8 @@ impl Epoch {
 
     #[inline(always)]
     pub(crate) fn new(time: u32, pc: Pc, warp: u32, lane: u32) -> Self {
-        Self(u64::from(time) << 32 | u64::from(pc.min(LAST_PC)) << 14 | u64::from(warp & 31) << 7 | u64::from(lane))
+        let warp = u64::from(warp & (COMPONENTS - 1)) << 7;
+        Self(u64::from(time) << 32 | u64::from(pc.min(LAST_PC)) << 16 | warp | u64::from(lane))
     }
 
     /// The same by a read-modify-write.
@@ -48,13 +52,13 @@ impl Epoch {
     }
 
     pub(crate) fn pc(self) -> Option<Pc> {
-        let pc = (self.0 >> 14) as u32 & LAST_PC;
+        let pc = (self.0 >> 16) as u32 & LAST_PC;
         (pc < LAST_PC).then_some(pc)
     }
 
     #[inline(always)]
     pub(crate) fn warp(self) -> u32 {
-        (self.0 >> 7) as u32 & 31
+        (self.0 >> 7) as u32 & (COMPONENTS - 1)
     }
 
     /// `None` for several lanes.

@@ -1,17 +1,21 @@
 //! Memory of the emulated device and what is known of each byte.
 
+mod async_races;
 mod block_races;
 mod buffer;
+mod clock;
 mod epoch;
 mod races;
 mod shadow;
 mod shared;
 
+pub(crate) use async_races::BulkAccess;
 pub(crate) use block_races::{BlockConflict, time_of_block};
 pub use buffer::Buffer;
 pub(crate) use buffer::{GlobalMemory, GlobalView, LockedBuffers};
-pub(crate) use epoch::Epoch;
-pub(crate) use races::{Conflict, SharedRaces, Touch, Toucher};
+pub(crate) use clock::Knowledge;
+pub(crate) use epoch::{COMPONENTS, Epoch};
+pub(crate) use races::{Conflict, ShadowShape, SharedRaces, Touch, Toucher};
 use shadow::BitShadow;
 pub(crate) use shared::SharedMemory;
 

@@ -7,39 +7,27 @@
 //! seen, unless both are the same thread's.
 //!
 //! Cells are as large as the smallest access of the kernel, up to four bytes: neighbours never share one.
+//!
+//! The blocks of a cluster share one shadow and its clocks, each with cells of its own: [`SharedRaces::enter`]
+//! says whose accesses follow. What bulk copies and wgmma do is in [`super::async_races`].
 
 use std::collections::HashMap;
 
-use super::epoch::{Epoch, untouched};
+use super::async_races::Bulk;
+use super::clock::{Clock, Knowledge};
+use super::epoch::{COMPONENTS, Epoch, untouched};
 use crate::emulator::op::Pc;
 
 /// Cells of a line, which summarises them: an old line needs no look at its cells.
-const LINE_SHIFT: usize = 5;
+pub(super) const LINE_SHIFT: usize = 5;
 
 /// The latest ticks in a line, and how many copies to it are under way.
 #[derive(Clone, Copy, Default)]
-struct Line {
-    written: u32,
-    read: u32,
-    in_flight: u32,
-}
-
-/// What a warp knows.
-#[derive(Clone, Default)]
-struct Clock {
-    now: u32,
-    /// The smallest of `seen`.
-    floor: u32,
-    seen: Vec<u32>,
-}
-
-impl Clock {
-    fn join(&mut self, other: &[u32]) {
-        for (mine, theirs) in self.seen.iter_mut().zip(other) {
-            *mine = (*mine).max(*theirs);
-        }
-        self.floor = self.seen.iter().copied().min().unwrap_or(0);
-    }
+pub(super) struct Line {
+    pub(super) written: u32,
+    pub(super) read: u32,
+    /// Copies under way, and mbarriers, which no ordinary access may touch.
+    pub(super) in_flight: u32,
 }
 
 /// What an access does to its cells.
@@ -65,6 +53,8 @@ pub(crate) struct Conflict {
     /// Whether the earlier access only read.
     pub(crate) earlier_read: bool,
     pub(crate) lane: u32,
+    /// Whether a barrier orders the two and only the fence between the generic and the async proxy is missing.
+    pub(crate) unfenced: bool,
 }
 
 /// One lane's part of an access, or a whole warp's.
@@ -75,137 +65,261 @@ pub(crate) struct Toucher {
     pub(crate) pc: Pc,
 }
 
-/// The shadow of one block's shared memory.
-pub(crate) struct SharedRaces {
-    shift: u32,
+/// What a shadow is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ShadowShape {
+    /// Shared memory of a block.
+    pub(crate) bytes: usize,
+    /// Logarithm of the size of a cell.
+    pub(crate) shift: u32,
+    /// Warps of a block.
+    pub(crate) warps: usize,
+    /// Blocks of a cluster.
+    pub(crate) blocks: usize,
     /// Lanes of a wave run in lockstep and need no sync among themselves.
+    pub(crate) lockstep: bool,
+    pub(crate) has_atomics: bool,
+    /// Whether the kernel has mbarriers, bulk copies or wgmma.
+    pub(crate) asynchronous: bool,
+}
+
+/// The shadow of the shared memory of a block, or of all blocks of a cluster.
+pub(crate) struct SharedRaces {
+    pub(super) shift: u32,
     lockstep: bool,
-    cells: usize,
-    writes: Box<[Epoch]>,
+    /// Cells of all blocks.
+    pub(super) cells: usize,
+    cells_of_block: usize,
+    pub(super) warps_of_block: usize,
+    /// The block whose accesses follow: its first cell and its first warp.
+    pub(super) first_cell: usize,
+    pub(super) first_warp: u32,
+    pub(super) writes: Box<[Epoch]>,
     /// Of each warp, one row.
-    reads: Box<[Epoch]>,
+    pub(super) reads: Box<[Epoch]>,
     /// The same for read-modify-writes; empty for kernels without. They are kept apart so that they do
     /// not hide a plain write.
     atomics: Box<[Epoch]>,
-    lines: Vec<Line>,
-    tick: u32,
-    clocks: Vec<Clock>,
+    pub(super) lines: Vec<Line>,
+    pub(super) bulk: Bulk,
+    pub(super) tick: u32,
+    pub(super) clocks: Vec<Clock>,
+    asynchronous: bool,
+    /// Components of a clock.
+    components: usize,
     /// What the arrivals at each named barrier released.
-    named: HashMap<u32, Vec<u32>>,
+    named: HashMap<(u32, u32), Knowledge>,
     /// What atomics released, by the cell they release to.
-    released: HashMap<usize, Vec<u32>>,
+    released: HashMap<usize, Knowledge>,
 }
 
 impl SharedRaces {
-    pub(crate) fn new(bytes: usize, shift: u32, warps: usize, lockstep: bool, has_atomics: bool) -> Self {
-        let cells = bytes.max(1).div_ceil(1 << shift).next_multiple_of(1 << LINE_SHIFT);
+    pub(crate) fn new(shape: &ShadowShape) -> Self {
+        let ShadowShape { bytes, shift, warps, blocks, lockstep, has_atomics, asynchronous } = *shape;
+        let cells_of_block = bytes.max(1).div_ceil(1 << shift).next_multiple_of(1 << LINE_SHIFT);
+        let (cells, all_warps) = (cells_of_block * blocks, warps * blocks);
+        let components = if asynchronous { COMPONENTS as usize } else { all_warps };
+        let known = Knowledge::nothing(components, asynchronous);
         Self {
             shift,
             lockstep,
             cells,
+            cells_of_block,
+            warps_of_block: warps,
+            first_cell: 0,
+            first_warp: 0,
             writes: untouched(cells),
-            reads: untouched(cells * warps),
-            atomics: untouched(if has_atomics { cells * warps } else { 0 }),
+            reads: untouched(cells * all_warps),
+            atomics: untouched(if has_atomics { cells * all_warps } else { 0 }),
             lines: vec![Line::default(); cells >> LINE_SHIFT],
+            bulk: Bulk::new(if asynchronous { cells >> LINE_SHIFT } else { 0 }, all_warps),
             tick: 0,
-            clocks: vec![Clock { seen: vec![0; warps], ..Clock::default() }; warps],
+            clocks: vec![Clock { known, ..Clock::default() }; all_warps],
+            asynchronous,
+            components,
             named: HashMap::new(),
             released: HashMap::new(),
         }
     }
 
-    /// A fresh block: what was done before is seen by all.
+    /// The accesses that follow are of this block of the cluster, to its own memory.
+    pub(crate) fn enter(&mut self, rank: u32) {
+        self.reach(rank);
+        self.first_warp = rank * self.warps_of_block as u32;
+    }
+
+    /// The accesses that follow are to the memory of this block.
+    pub(crate) fn reach(&mut self, rank: u32) {
+        self.first_cell = rank as usize * self.cells_of_block;
+    }
+
+    /// The first warp of the block whose memory is accessed.
+    pub(super) fn first_warp_of_memory(&self) -> u32 {
+        (self.first_cell / self.cells_of_block.max(1) * self.warps_of_block) as u32
+    }
+
+    /// Knowledge of nothing.
+    pub(crate) fn nothing(&self) -> Knowledge {
+        Knowledge::nothing(self.components, self.asynchronous)
+    }
+
+    /// Fresh blocks: what was done before is seen by all.
     pub(crate) fn start_block(&mut self) {
         if self.tick > u32::MAX / 2 {
             self.writes.fill(Epoch::default());
             self.reads.fill(Epoch::default());
             self.atomics.fill(Epoch::default());
             self.lines.fill(Line::default());
+            self.bulk.forget();
             self.tick = 0;
         }
-        for line in &mut self.lines {
-            line.in_flight = 0;
+        for (line, cells) in self.lines.iter_mut().zip(self.writes.chunks_exact_mut(1 << LINE_SHIFT)) {
+            if line.in_flight != 0 {
+                line.in_flight = 0;
+                cells.iter_mut().filter(|cell| cell.is_in_flight()).for_each(|cell| *cell = Epoch::default());
+            }
         }
+        self.bulk.start_block();
         self.named.clear();
         self.released.clear();
-        self.barrier();
-    }
-
-    /// All warps are at the block's barrier.
-    pub(crate) fn barrier(&mut self) {
         let seen = self.tick;
         self.tick += 1;
         for clock in &mut self.clocks {
-            clock.seen.fill(seen);
+            clock.known.seen.fill(seen);
+            clock.known.fenced.fill(seen);
             clock.floor = seen;
             clock.now = self.tick;
         }
     }
 
+    fn clocks_of_block(&mut self) -> Option<&mut [Clock]> {
+        let first = self.first_warp as usize;
+        self.clocks.get_mut(first..first + self.warps_of_block)
+    }
+
+    /// All warps of the block are at its barrier.
+    pub(crate) fn barrier(&mut self) {
+        let seen = self.tick;
+        self.tick += 1;
+        let (now, own) = (self.tick, self.first_warp as usize..self.first_warp as usize + self.warps_of_block);
+        let mut all = if self.asynchronous { self.nothing() } else { Knowledge::default() };
+        let Some(clocks) = self.clocks_of_block() else { return };
+        clocks.iter().for_each(|clock| all.join(&clock.known));
+        for clock in clocks {
+            clock.known.join(&all);
+            if let Some(own) = clock.known.seen.get_mut(own.clone()) {
+                own.fill(seen);
+            }
+            clock.floor = seen;
+            clock.now = now;
+        }
+    }
+
+    /// The smallest tick seen of the warps of the block that begins with warp `first`.
+    pub(super) fn floor_of(&self, first: u32, seen: &[u32]) -> u32 {
+        let first = first as usize;
+        seen.get(first..first + self.warps_of_block).unwrap_or_default().iter().copied().min().unwrap_or(0)
+    }
+
     /// The lanes of a warp are ordered among themselves.
     pub(crate) fn warp_sync(&mut self, warp: u32) {
+        let component = self.first_warp + warp;
         self.tick += 1;
-        let Some(clock) = self.clocks.get_mut(warp as usize) else { return };
-        if let Some(own) = clock.seen.get_mut(warp as usize) {
-            *own = clock.now;
+        let now = self.tick;
+        let Some(clock) = self.clocks.get_mut(component as usize) else { return };
+        clock.known.see(component, clock.now);
+        clock.now = now;
+        self.lift(component);
+    }
+
+    /// Finds a warp's floor anew.
+    fn lift(&mut self, component: u32) {
+        let floor = self.clocks.get(component as usize).map_or(0, |clock| self.floor_of(self.first_warp, &clock.known.seen));
+        if let Some(clock) = self.clocks.get_mut(component as usize) {
+            clock.floor = floor;
         }
-        clock.now = self.tick;
-        clock.floor = clock.seen.iter().copied().min().unwrap_or(0);
+    }
+
+    /// Adds what a warp did so far to what others may learn.
+    pub(crate) fn release_to(&mut self, warp: u32, to: &mut Knowledge) {
+        self.warp_sync(warp);
+        if let Some(clock) = self.clocks.get((self.first_warp + warp) as usize) {
+            to.join(&clock.known);
+        }
+    }
+
+    /// A warp learns what others released.
+    pub(crate) fn acquire(&mut self, warp: u32, from: &Knowledge) {
+        let component = self.first_warp + warp;
+        if let Some(clock) = self.clocks.get_mut(component as usize) {
+            clock.known.join(from);
+        }
+        self.lift(component);
     }
 
     /// A warp arrives at a named barrier and releases what it did.
     pub(crate) fn arrive(&mut self, id: u32, warp: u32) {
-        self.warp_sync(warp);
-        let Some(clock) = self.clocks.get(warp as usize) else { return };
-        let joined = self.named.entry(id).or_insert_with(|| vec![0; clock.seen.len()]);
-        joined.iter_mut().zip(&clock.seen).for_each(|(all, mine)| *all = (*all).max(*mine));
+        let key = (self.first_warp, id);
+        let mut joined = self.named.remove(&key).unwrap_or_else(|| self.nothing());
+        self.release_to(warp, &mut joined);
+        self.named.insert(key, joined);
     }
 
     /// A named barrier lets these warps go on.
     pub(crate) fn release(&mut self, id: u32, warps: impl Iterator<Item = usize>) {
-        let Some(joined) = self.named.remove(&id) else { return };
+        let Some(joined) = self.named.remove(&(self.first_warp, id)) else { return };
         for warp in warps {
-            if let Some(clock) = self.clocks.get_mut(warp) {
-                clock.join(&joined);
-            }
+            self.acquire(warp as u32, &joined);
         }
     }
 
     /// An atomic acquires what others released to its cell, and releases what its warp did.
     pub(crate) fn synchronise(&mut self, warp: u32, byte: usize, acquires: bool, releases: bool) {
-        let cell = byte >> self.shift;
-        if acquires
-            && let (Some(released), Some(clock)) = (self.released.get(&cell), self.clocks.get_mut(warp as usize))
-        {
-            clock.join(released);
+        let cell = self.first_cell + (byte >> self.shift);
+        if acquires && let Some(released) = self.released.remove(&cell) {
+            self.acquire(warp, &released);
+            self.released.insert(cell, released);
         }
         if releases {
             self.tick += 1;
-            let Some(clock) = self.clocks.get_mut(warp as usize) else { return };
-            let all = self.released.entry(cell).or_insert_with(|| vec![0; clock.seen.len()]);
-            all.iter_mut().zip(&clock.seen).for_each(|(all, mine)| *all = (*all).max(*mine));
-            if let Some(own) = all.get_mut(warp as usize) {
-                *own = (*own).max(clock.now);
+            let (now, component) = (self.tick, self.first_warp + warp);
+            let mut all = self.released.remove(&cell).unwrap_or_else(|| self.nothing());
+            if let Some(clock) = self.clocks.get_mut(component as usize) {
+                all.join(&clock.known);
+                all.see(component, clock.now);
+                clock.now = now;
             }
-            clock.now = self.tick;
+            self.released.insert(cell, all);
         }
     }
 
-    fn range(&self, at: usize, len: usize) -> (usize, usize) {
-        let first = (at >> self.shift).min(self.cells);
-        (first, ((at + len + (1 << self.shift) - 1) >> self.shift).clamp(first, self.cells))
+    /// The clock of a warp of the block.
+    pub(super) fn clock(&self, warp: u32) -> Option<&Clock> {
+        self.clocks.get((self.first_warp + warp) as usize)
+    }
+
+    #[inline(always)]
+    pub(super) fn range(&self, at: usize, len: usize) -> (usize, usize) {
+        let first = (self.first_cell + (at >> self.shift)).min(self.cells);
+        (first, (self.first_cell + ((at + len + (1 << self.shift) - 1) >> self.shift)).clamp(first, self.cells))
+    }
+
+    /// The byte of the block that a cell starts at.
+    pub(super) fn byte_of(&self, cell: usize) -> u64 {
+        (cell.saturating_sub(self.first_cell) as u64) << self.shift
     }
 
     /// Whether the lines of a range hold nothing that the warp has not seen.
     #[inline(always)]
     pub(crate) fn is_old(&self, warp: u32, at: usize, len: usize, touch: Touch) -> bool {
         let (first, end) = self.range(at, len);
-        let floor = self.clocks.get(warp as usize).map_or(0, |clock| clock.floor);
-        let lines = self.lines.get(first >> LINE_SHIFT..(end + (1 << LINE_SHIFT) - 1) >> LINE_SHIFT);
+        let floor = self.clock(warp).map_or(0, |clock| clock.floor);
+        let range = first >> LINE_SHIFT..(end + (1 << LINE_SHIFT) - 1) >> LINE_SHIFT;
         let writes = touch != Touch::Read;
+        let lines = self.lines.get(range.clone());
         lines.is_some_and(|lines| {
             lines.iter().all(|line| (line.written <= floor) & (line.in_flight == 0) & (!writes | (line.read <= floor)))
-        })
+        }) && self.bulk.is_old(range)
     }
 
     /// Finds the first earlier access that a lane's access races with.
@@ -213,17 +327,20 @@ impl SharedRaces {
         if touch == Touch::CopyEnd || self.is_old(who.warp, at, len, touch) {
             return Ok(());
         }
-        let Some(clock) = self.clocks.get(who.warp as usize) else { return Ok(()) };
+        let Some(clock) = self.clock(who.warp) else { return Ok(()) };
         let (first, end) = self.range(at, len);
+        let component = self.first_warp + who.warp;
         let ordered = |earlier: Epoch| {
-            let seen = clock.seen.get(earlier.warp() as usize).copied().unwrap_or(u32::MAX);
+            let seen = clock.known.seen_of(earlier.warp());
             let same_lane = earlier.lane() == Some(who.lane) || earlier.is_together();
-            let own = earlier.warp() == who.warp && (self.lockstep || same_lane);
+            let own = earlier.warp() == component && (self.lockstep || same_lane);
             !earlier.is_in_flight() && (earlier.time() <= seen || own)
         };
+        self.check_bulk(who, (first, end), touch)?;
         for cell in first..end {
             let conflict = |earlier, earlier_read| {
-                Err(Conflict { byte: (cell as u64) << self.shift, earlier, earlier_read, lane: who.lane })
+                let byte = self.byte_of(cell);
+                Err(Conflict { byte, earlier, earlier_read, lane: who.lane, unfenced: false })
             };
             let write = self.writes.get(cell).copied().unwrap_or_default();
             if !ordered(write) {
@@ -249,13 +366,16 @@ impl SharedRaces {
     /// needs a look at its cells.
     #[inline(always)]
     pub(crate) fn are_old(&self, warp: u32, rows: impl Iterator<Item = usize>, len: usize, touch: Touch) -> bool {
-        let floor = self.clocks.get(warp as usize).map_or(0, |clock| clock.floor);
-        let shift = self.shift as usize + LINE_SHIFT;
+        let floor = self.clock(warp).map_or(0, |clock| clock.floor);
+        let (shift, first_line) = (self.shift as usize + LINE_SHIFT, self.first_cell >> LINE_SHIFT);
         let writes = touch != Touch::Read;
         let is_new = |line: usize| {
-            self.lines
-                .get(line)
-                .is_none_or(|line| (line.written > floor) | (line.in_flight != 0) | (writes & (line.read > floor)))
+            let line = first_line + line;
+            !self.bulk.is_old(line..line + 1)
+                || self
+                    .lines
+                    .get(line)
+                    .is_none_or(|line| (line.written > floor) | (line.in_flight != 0) | (writes & (line.read > floor)))
         };
         let mut any_new = false;
         for at in rows {
@@ -274,9 +394,11 @@ impl SharedRaces {
         len: usize,
         touch: Touch,
     ) {
-        let now = self.clocks.get(who.warp as usize).map_or(0, |clock| clock.now);
-        let epoch = Epoch::new(now, who.pc, who.warp, 0);
-        let row = who.warp as usize * self.cells;
+        let now = self.clock(who.warp).map_or(0, |clock| clock.now);
+        let component = self.first_warp + who.warp;
+        let epoch = Epoch::new(now, who.pc, component, 0);
+        let row = component as usize * self.cells;
+        let (first_cell, first_line) = (self.first_cell, self.first_cell >> LINE_SHIFT);
         let (cells, merges, epoch) = match touch {
             Touch::Read => (self.reads.get_mut(row..row + self.cells), true, epoch),
             Touch::Atomic => (self.atomics.get_mut(row..row + self.cells), true, epoch.atomic()),
@@ -288,7 +410,7 @@ impl SharedRaces {
         let count = len >> self.shift;
         for (lane, at) in rows {
             for line in at >> line_shift..=(at + len - 1) >> line_shift {
-                let Some(line) = self.lines.get_mut(line) else { continue };
+                let Some(line) = self.lines.get_mut(first_line + line) else { continue };
                 match touch {
                     Touch::Read => line.read = now,
                     Touch::Write | Touch::Atomic => line.written = now,
@@ -303,7 +425,7 @@ impl SharedRaces {
                 }
             }
             let mine = Epoch(epoch.0 | u64::from(lane));
-            let first = at >> self.shift;
+            let first = first_cell + (at >> self.shift);
             let put = |cell: &mut Epoch| *cell = if merges { merged(*cell, mine) } else { mine };
             // Sixteen bytes are most accesses: without a loop.
             match cells.get_mut(first..first + count) {
@@ -319,11 +441,12 @@ impl SharedRaces {
     #[inline(always)]
     pub(crate) fn note_warp(&mut self, who: Toucher, at: usize, len: usize, touch: Touch) {
         let (first, end) = self.range(at, 32 * len);
-        let now = self.clocks.get(who.warp as usize).map_or(0, |clock| clock.now);
-        let epoch = Epoch::new(now, who.pc, who.warp, who.lane);
+        let now = self.clock(who.warp).map_or(0, |clock| clock.now);
+        let component = self.first_warp + who.warp;
+        let epoch = Epoch::new(now, who.pc, component, who.lane);
         let lines = first >> LINE_SHIFT..(end + (1 << LINE_SHIFT) - 1) >> LINE_SHIFT;
         let Some(lines) = self.lines.get_mut(lines) else { return };
-        let row = who.warp as usize * self.cells;
+        let row = component as usize * self.cells;
         let per_lane = (end - first) / 32;
         if touch == Touch::Read {
             lines.iter_mut().for_each(|line| line.read = now);
@@ -343,7 +466,7 @@ impl SharedRaces {
 
     /// The last write of a byte.
     pub(crate) fn last_write(&self, byte: usize) -> Epoch {
-        self.writes.get(byte >> self.shift).copied().unwrap_or_default()
+        self.writes.get(self.first_cell + (byte >> self.shift)).copied().unwrap_or_default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::type_complexity, reason = "tables of operations and their models")]
 
+mod asynchronous;
 mod atoms;
 mod control;
 mod elementwise;
@@ -30,11 +31,21 @@ pub(crate) struct Kernel<'a> {
     pub(crate) args: &'a str,
     pub(crate) body: &'a str,
     pub(crate) checks: Checks,
+    /// More attributes of the function, each behind a comma.
+    pub(crate) attributes: &'a str,
 }
 
 impl Default for Kernel<'_> {
     fn default() -> Self {
-        Self { target: "sm_80", block: [32, 1, 1], shared: 0, args: "", body: "", checks: Checks::default() }
+        Self {
+            target: "sm_80",
+            block: [32, 1, 1],
+            shared: 0,
+            args: "",
+            body: "",
+            checks: Checks::default(),
+            attributes: "",
+        }
     }
 }
 
@@ -45,6 +56,19 @@ pub(crate) fn arg(name: &str, ty: &str) -> String {
             let access = if ty == "out" { "write" } else { "read" };
             format!(
                 "%{name}: !llvm.ptr<1> {{lw.name = \"{name}\", lw.elem = \"f32\", lw.access = \"{access}\", lw.rank = 1 : i64}}"
+            )
+        }
+        // `map/bf16/64x8/128`: element, box, swizzle.
+        _ if ty.starts_with("map/") => {
+            let parts: Vec<&str> = ty.split('/').collect();
+            let extents: Vec<&str> = parts[2].split('x').collect();
+            format!(
+                "%{name}: !llvm.ptr {{lw.name = \"{name}\", lw.role = \"tensor_map\", lw.elem = \"{}\", lw.rank = {} : i64, \
+                 lw.box = array<i64: {}>, lw.swizzle = {} : i64}}",
+                parts[1],
+                extents.len(),
+                extents.join(", "),
+                parts[3]
             )
         }
         _ => format!("%{name}: {ty} {{lw.name = \"{name}\", lw.elem = \"f32\"}}"),
@@ -64,11 +88,12 @@ impl Kernel<'_> {
         let [x, y, z] = self.block;
         format!(
             "module attributes {{gpu.container_module}} {{ gpu.module @test {{\ngpu.func @test({}) kernel attributes \
-             {{known_block_size = array<i32: {x}, {y}, {z}>, lw.target = \"{}\", lw.shared_bytes = {} : i64}} {{\n{}\n\
+             {{known_block_size = array<i32: {x}, {y}, {z}>, lw.target = \"{}\", lw.shared_bytes = {} : i64{}}} {{\n{}\n\
              gpu.return\n}} }} }}",
             args.join(", "),
             self.target,
             self.shared,
+            self.attributes,
             self.body
         )
     }

@@ -40,7 +40,7 @@ fn exchange(distance: u32, sync: &str) -> String {
 fn kernel<'a>(target: &'a str, threads: u32, body: &'a str) -> Kernel<'a> {
     // Without the check for unwritten bytes: the race must be found whatever the order of warps.
     let checks = Checks::default().without(Check::Initialized);
-    Kernel { target, block: [threads, 1, 1], shared: 1024, args: "d:out", body, checks }
+    Kernel { target, block: [threads, 1, 1], shared: 1024, args: "d:out", body, checks, attributes: "" }
 }
 
 fn line(report: &Report) -> Option<u32> {

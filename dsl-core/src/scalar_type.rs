@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use melior::Context;
-use melior::ir::Type;
-use melior::ir::r#type::IntegerType;
+#[cfg(feature = "mlir")]
+use melior::{Context, ir::Type, ir::r#type::IntegerType};
 
 /// An element type of the kernel language. Signedness belongs to the type here and to the op in MLIR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,6 +112,7 @@ impl ScalarType {
     }
 
     /// The type as an SSA value has it.
+    #[cfg(feature = "mlir")]
     pub fn mlir(self, context: &Context) -> Type<'_> {
         match self {
             Self::Bool => IntegerType::new(context, 1).into(),

@@ -1,0 +1,22 @@
+//! What Hopper brought: swizzled tiles, tensor copies, mbarriers and pipelines, warpgroup products, roles of
+//! warpgroups, clusters.
+//!
+//! A tile's swizzle is chosen once, by [`SwizzledTile`]. The box of the tensor map and the descriptor of the
+//! matrix product follow from it, so that no kernel states either.
+
+mod barriers;
+mod cluster;
+mod pipeline;
+mod roles;
+mod swizzled;
+mod tensor_map;
+mod wgmma;
+
+pub use barriers::{BarrierSetup, Mbarrier, ProxyFence, fence_proxy};
+pub use cluster::{cluster_rank, cluster_sync};
+pub use pipeline::{Cursor, Pipeline};
+pub use roles::{WarpgroupRole, uniform, warpgroup_roles};
+pub use swizzled::{SwizzledRing, SwizzledTile, Transposed};
+pub(crate) use tensor_map::MapUse;
+pub use tensor_map::{TensorMap, tma_store_commit, tma_store_wait};
+pub use wgmma::{Accumulator, Fragments, InFlight, WgmmaA, WgmmaB, WgmmaElement, wgmma, wgmma_add};

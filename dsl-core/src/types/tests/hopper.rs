@@ -1,0 +1,190 @@
+//! Tensor copies, mbarriers, warpgroup products and roles.
+
+use crate::kernel::KernelAttributes;
+use crate::types::testing::{Closure, body, messages, trace_with};
+use crate::types::*;
+use crate::{Error, ParamKind, ScalarType, Target, Traced, trace_kernel};
+
+fn on_hopper<P: crate::rt::KernelParams + Clone>(body: impl Fn(P) + Clone) -> Result<Traced, Error> {
+    trace_with(Target::SM_90A, [128, 1, 1], body)
+}
+
+/// Traces a body for some warpgroups that start with what `min_blocks = 1` gives them.
+#[track_caller]
+fn with_warpgroups(warpgroups: u32, body: impl Fn(()) + Clone) -> Result<Traced, Error> {
+    let location = std::panic::Location::caller();
+    let attributes = KernelAttributes {
+        block: [128 * warpgroups, 1, 1],
+        min_blocks: Some(1),
+        max_regs: None,
+        waves_per_eu: None,
+        cluster: None,
+    };
+    trace_kernel(&Closure { body, attributes, location, params: std::marker::PhantomData }, Target::SM_90A)
+}
+
+#[test]
+fn one_tile_is_copied_multiplied_and_waited_for() {
+    let traced = on_hopper(|(map, out): (TensorMap<BF16, 2>, TensorMut<F32, 1>)| {
+        let tile = SwizzledTile::<BF16>::new("tile", 64, 32);
+        let mut setup = BarrierSetup::new();
+        let full = setup.mbarrier("full", 1);
+        setup.finish();
+        full.expect(tile.bytes());
+        map.load(tile, (I32::from(5), 0), full);
+        full.wait(I32::from(0));
+        let product = wgmma(tile, tile.row_block(8, 1).t()).wait::<0>();
+        out.at(0).store(product[3]);
+    });
+    let ParamKind::TensorMap { elem, rank, box_shape, swizzle, mutable } = traced.as_ref().unwrap().meta.params[0].kind
+    else {
+        panic!("not a tensor map")
+    };
+    assert_eq!((elem, rank, box_shape, swizzle, mutable), (ScalarType::Bf16, 2, [32, 64, 0, 0, 0], 64, false));
+    insta::assert_snapshot!(body(traced));
+}
+
+#[test]
+fn rings_know_stage_and_phase() {
+    insta::assert_snapshot!(body(on_hopper(|(map,): (TensorMap<F16, 3>,)| {
+        let ring = SwizzledRing::<F16>::new("ring", 3, 8, 64);
+        let mut setup = BarrierSetup::new();
+        let pipeline = Pipeline::new(&mut setup, "ring", ring.stages(), 1);
+        setup.finish();
+        let mut at = pipeline.start();
+        let full = pipeline.acquire(at, ring.bytes());
+        map.load(ring.stage(at.stage()), (0, 0, 0), full);
+        pipeline.wait(at);
+        pipeline.release(at);
+        at.advance();
+        pipeline.wait(at);
+    })));
+}
+
+#[test]
+fn accumulators_feed_the_next_product() {
+    insta::assert_snapshot!(body(on_hopper(|(i,): (I32,)| {
+        let tile = SwizzledTile::<F16>::new("tile", 64, 16);
+        let values = SwizzledTile::<F16>::new("values", 16, 64);
+        let s = wgmma(tile, tile.row_block(16, 0).t());
+        let o = wgmma_add(&Accumulator::zeros(16).cast::<F16>(), values, Accumulator::zeros(64));
+        let mut s = s.wait::<1>();
+        s[0] *= 2.0;
+        let o = o.wait_after::<0>(&mut s);
+        tile.at((i, 8)).store((o[0] + s[0]).cast::<F16>());
+    })));
+}
+
+#[test]
+fn shapes_that_do_not_multiply_are_refused() {
+    let found = messages(on_hopper(|(): ()| {
+        let a = SwizzledTile::<BF16>::new("a", 128, 64);
+        let b = SwizzledTile::<BF16>::new("b", 64, 128);
+        let _ = wgmma(a, b).wait::<0>();
+        let _ = wgmma(a.row_block(64, 0), b.t()).wait::<0>();
+        let _ = wgmma_add(a.row_block(64, 0), b, Accumulator::zeros(64)).wait::<0>();
+        let bytes = SwizzledTile::<F8E4M3>::new("bytes", 64, 64);
+        let _ = wgmma(bytes, bytes).wait::<0>();
+        let _ = a.row_block(12, 0);
+        let _ = a.row_block(64, 2);
+        let _ = SwizzledTile::<BF16>::new("narrow", 64, 8);
+        let _ = SwizzledRing::<BF16>::new("ring", 2, 8, 16);
+    }));
+    assert_eq!(
+        found,
+        [
+            "the left operand has 128 rows; a warpgroup multiplies 64",
+            "the left operand has 64 columns, the right one 128 rows",
+            "the product has 128 columns, the matrix that it is added to 64",
+            "8-bit operands must lie along k in shared memory",
+            "a tile of 128 rows has no such block of 12 rows",
+            "a tile of 128 rows has no such block of 64 rows",
+            "`narrow` cannot be a swizzled tile of rows of 16 bytes: the narrowest panel has 32",
+            "`ring` cannot be a swizzled tile of stages of 256 bytes: they must be multiples of 1024",
+        ]
+    );
+}
+
+#[test]
+fn what_is_started_must_be_waited_for() {
+    let found = messages(on_hopper(|(): ()| {
+        let tile = SwizzledTile::<BF16>::new("tile", 64, 64);
+        drop(wgmma(tile, tile));
+        let mut setup = BarrierSetup::new();
+        let _ = setup.mbarrier("full", 1);
+        drop(setup);
+    }));
+    assert_eq!(found, ["nothing waits for this product", "these mbarriers are asked for and never made"]);
+}
+
+#[test]
+fn a_map_has_one_box() {
+    let found = messages(on_hopper(|(map,): (TensorMap<BF16, 2>,)| {
+        let tile = SwizzledTile::<BF16>::new("tile", 512, 64);
+        let mut setup = BarrierSetup::new();
+        let full = setup.mbarrier("full", 1);
+        setup.finish();
+        map.load(tile.row_block(64, 0), (0, 0), full);
+        map.load(tile.row_block(128, 0), (0, 0), full);
+        map.load(tile, (0, 0), full);
+    }));
+    assert_eq!(
+        found,
+        [
+            "this copy's box is [64, 128] with 128-byte panels, and [64, 64] with 128 at another use of the map",
+            "a copy of 512 rows: boxes have at most 256 in a dimension",
+        ]
+    );
+}
+
+#[test]
+fn roles_share_the_registers() {
+    let text = body(with_warpgroups(3, |()| {
+        let [producer, consumer] = warpgroup_roles([(1, 24), (2, 240)]);
+        let _ = producer.is_mine();
+        producer.begin();
+        let _ = consumer.is_mine();
+        consumer.begin();
+        let _ = consumer.number();
+    }));
+    assert!(text.contains("\"lw.setmaxnreg\"() {kind = \"dec\", regs = 24 : i64}"), "{text}");
+    assert!(text.contains("\"lw.setmaxnreg\"() {kind = \"inc\", regs = 240 : i64}"), "{text}");
+
+    let found = messages(with_warpgroups(3, |()| {
+        let _ = warpgroup_roles([(1, 32), (2, 240)]);
+        let _ = warpgroup_roles([(1, 24), (1, 240)]);
+        let _ = warpgroup_roles([(1, 20), (2, 240)]);
+    }));
+    assert_eq!(
+        found,
+        [
+            "these roles want 1 x 32 + 2 x 240 = 512 registers a lane",
+            "roles for 2 warpgroups in a block of 384 threads",
+            "a role with 20 registers a thread",
+        ]
+    );
+    let unlimited = messages(on_hopper(|(): ()| {
+        let _ = warpgroup_roles([(1, 24)]);
+    }));
+    assert_eq!(unlimited, ["roles with registers in a kernel that does not limit them"]);
+}
+
+#[test]
+fn barriers_are_chosen_at_run_time() {
+    insta::assert_snapshot!(body(on_hopper(|(i,): (I32,)| {
+        let turns = named_barriers(2, 3, 64);
+        turns.at(i).sync();
+        turns.at(2).arrive();
+    })));
+    let found = messages(on_hopper(|(i,): (I32,)| named_barriers(14, 3, 64).at(i).sync()));
+    assert_eq!(found, ["there is no named barrier 16"]);
+}
+
+#[test]
+fn other_chips_have_none_of_it() {
+    let found = messages(trace_with(Target::SM_80, [128, 1, 1], |(): ()| {
+        let tile = SwizzledTile::<BF16>::new("tile", 64, 64);
+        let _ = wgmma(tile, tile).wait::<0>();
+    }));
+    assert_eq!(found, ["`lw.wgmma` does not exist on sm_80", "`lw.wgmma_wait` does not exist on sm_80"]);
+}

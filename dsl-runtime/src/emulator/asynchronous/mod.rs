@@ -1,0 +1,31 @@
+//! What runs beside the threads: mbarriers, bulk tensor copies, warpgroup products, clusters.
+//!
+//! ```text
+//! op            the operations, as decoded
+//! state         what the warps of a cluster share: mbarriers, copies under way, registers
+//! mbarrier      phases, pending arrivals and bytes of one mbarrier
+//! tensor_map    a tensor in global memory as bulk copies see it; the swizzles
+//! transfer      one bulk copy
+//! operand       tiles of shared memory and registers as operands of a product
+//! product       the dense micro-kernel
+//! wgmma         products under way and their accumulators
+//! execute       one operation of a warp
+//! fault         the rules that these operations have
+//! ```
+//!
+//! Everything happens as late as the kernel's waits allow: a copy lands when nothing else can run and a
+//! warp waits for it; a product reads shared memory when its group is waited for. So a wait that is
+//! missing, or too weak, shows in the results, and not in the reports alone.
+
+pub(crate) mod execute;
+pub(crate) mod fault;
+pub(crate) mod mbarrier;
+pub(crate) mod op;
+mod operand;
+mod product;
+pub(crate) mod state;
+pub(crate) mod tensor_map;
+pub(crate) mod transfer;
+pub(crate) mod wgmma;
+
+pub use tensor_map::TensorMap;

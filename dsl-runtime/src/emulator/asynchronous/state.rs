@@ -1,0 +1,306 @@
+//! What the warps of a cluster share beside memory: mbarriers, copies under way, registers.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::fault::AsyncFault;
+use super::mbarrier::Mbarrier;
+use super::tensor_map::BoundMap;
+use super::transfer::{Transfer, load_box};
+use super::wgmma::WgmmaQueue;
+use crate::emulator::memory::{COMPONENTS, GlobalMemory, Knowledge, Region, SharedMemory, SharedRaces};
+use crate::emulator::op::Pc;
+use crate::emulator::program::Program;
+
+/// What a warp waits for, beside the barriers of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The phase of a parity of the mbarrier at an address.
+    Mbarrier { address: u32, parity: u32 },
+    /// Registers that other warpgroups must give back first.
+    Registers { count: u32 },
+    /// The barrier of the cluster.
+    Cluster,
+    /// The other warps of the warpgroup, which must issue a product too.
+    Warpgroup,
+}
+
+/// What the warps of one block share.
+#[derive(Debug)]
+pub(crate) struct BlockState {
+    /// By address.
+    pub(crate) barriers: BTreeMap<u32, Mbarrier>,
+    /// Registers of a thread of each warp.
+    pub(crate) registers: Vec<u32>,
+    /// Registers of one lane of a warp that no warp has.
+    pub(crate) free_registers: u32,
+    /// What each warpgroup did together: operation and addresses.
+    steps: Vec<Vec<(Pc, [u32; 2])>>,
+    /// How much of it each warp has done.
+    done: Vec<usize>,
+    /// The products of each warp.
+    pub(crate) products: Vec<WgmmaQueue>,
+    /// Of each warpgroup, the component of its products in the clocks, and the tick at which each was computed.
+    pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
+}
+
+/// What the warps of a cluster share.
+pub(crate) struct AsyncState<'a> {
+    pub(crate) global: GlobalMemory<'a>,
+    pub(crate) shared: &'a [SharedMemory],
+    pub(crate) maps: &'a [Option<BoundMap>],
+    pub(crate) races: Option<&'a RefCell<SharedRaces>>,
+    /// By rank.
+    pub(crate) blocks: Vec<BlockState>,
+    /// Copies under way, in the order of their start.
+    pub(crate) transfers: Vec<Transfer>,
+    /// Whether something happened that a waiting warp may wait for.
+    pub(crate) woken: bool,
+    pub(crate) cluster: ClusterBarrier,
+    components: u32,
+}
+
+/// The barrier of a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterBarrier {
+    /// Warps that have arrived and not ended.
+    arrived: u32,
+    /// Warps that have not ended.
+    pub(crate) running: u32,
+    /// Barriers that are complete.
+    pub(crate) completed: u64,
+    current: Knowledge,
+    done: Knowledge,
+}
+
+/// Registers of a thread when the kernel starts: what `max_regs` says, or what the multiprocessor's 65536 give each
+/// of `min_blocks` blocks (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+pub(crate) fn entry_registers(program: &Program) -> u32 {
+    let threads = program.warps() * 32;
+    let share = 65536 / (threads * program.min_blocks.unwrap_or(1).max(1)).max(1);
+    let registers = program.max_regs.unwrap_or(share).min(share).min(255);
+    registers / 8 * 8
+}
+
+impl BlockState {
+    fn new(program: &Program) -> Self {
+        let warps = program.warps() as usize;
+        Self {
+            barriers: BTreeMap::new(),
+            registers: vec![entry_registers(program); warps],
+            free_registers: 0,
+            steps: vec![Vec::new(); warps.div_ceil(4)],
+            done: vec![0; warps],
+            products: (0..warps).map(|_| WgmmaQueue::default()).collect(),
+            computed: vec![(None, Vec::new()); warps.div_ceil(4)],
+        }
+    }
+
+    /// A step that all four warps of a warpgroup take together: one that another has not taken is an error.
+    pub(crate) fn step(&mut self, warp: u32, pc: Pc, addresses: [u32; 2]) -> Result<(), AsyncFault> {
+        let (group, warp) = (warp as usize / 4, warp as usize);
+        let (Some(steps), Some(done)) = (self.steps.get_mut(group), self.done.get_mut(warp)) else { return Ok(()) };
+        let mine = (pc, addresses);
+        match steps.get(*done) {
+            None => steps.push(mine),
+            Some(step) if *step == mine => {}
+            Some(&(other, _)) => {
+                let first = group * 4;
+                let ahead = self.done.iter().skip(first).take(4).enumerate().max_by_key(|(_, done)| **done);
+                let warp = first + ahead.map_or(0, |(index, _)| index);
+                return Err(AsyncFault::Warpgroup { warp: warp as u32, other });
+            }
+        }
+        *done += 1;
+        Ok(())
+    }
+
+    /// A step that a warp has not taken although others of its warpgroup have.
+    fn missing_step(&self) -> Option<(u32, Pc)> {
+        self.done.iter().enumerate().find_map(|(warp, &done)| {
+            let step = self.steps.get(warp / 4)?.get(done)?;
+            Some((warp as u32, step.0))
+        })
+    }
+}
+
+/// Something wrong that shows when the blocks have ended, or when a copy lands.
+#[derive(Debug)]
+pub(crate) struct LateFault {
+    pub(crate) rank: u32,
+    pub(crate) warp: Option<u32>,
+    pub(crate) pc: Pc,
+    pub(crate) fault: AsyncFault,
+}
+
+impl<'a> AsyncState<'a> {
+    pub(crate) fn new(
+        program: &Program,
+        global: GlobalMemory<'a>,
+        shared: &'a [SharedMemory],
+        maps: &'a [Option<BoundMap>],
+        races: Option<&'a RefCell<SharedRaces>>,
+    ) -> Self {
+        let nothing = races.map(|races| races.borrow().nothing()).unwrap_or_default();
+        let warps = program.warps() * shared.len() as u32;
+        Self {
+            global,
+            shared,
+            maps,
+            races,
+            blocks: shared.iter().map(|_| BlockState::new(program)).collect(),
+            transfers: Vec::new(),
+            woken: false,
+            cluster: ClusterBarrier {
+                running: warps,
+                current: nothing.clone(),
+                done: nothing,
+                ..ClusterBarrier::default()
+            },
+            components: warps,
+        }
+    }
+
+    /// The products of a warp.
+    pub(crate) fn queue(&self, rank: u32, warp: usize) -> Option<&WgmmaQueue> {
+        self.blocks.get(rank as usize)?.products.get(warp)
+    }
+
+    /// The mbarrier at an address of a block.
+    pub(crate) fn barrier(&mut self, rank: u32, address: u32) -> Option<&mut Mbarrier> {
+        self.blocks.get_mut(rank as usize)?.barriers.get_mut(&address)
+    }
+
+    /// The clocks' component of what copies complete at an mbarrier. When there are too many mbarriers, some share
+    /// one: then a race between their copies may not be found.
+    pub(crate) fn component(&mut self, rank: u32, address: u32) -> u32 {
+        let next = self.components;
+        let Some(barrier) = self.barrier(rank, address) else { return COMPONENTS - 1 };
+        let component = *barrier.component.get_or_insert(next.min(COMPONENTS - 1));
+        if component == next {
+            self.components += 1;
+        }
+        component
+    }
+
+    /// The clocks' component of the products of a warpgroup.
+    pub(crate) fn products_component(&mut self, rank: u32, group: usize) -> u32 {
+        let next = self.components;
+        let computed = self.blocks.get_mut(rank as usize).and_then(|block| block.computed.get_mut(group));
+        let Some((component, _)) = computed else { return COMPONENTS - 1 };
+        let component = *component.get_or_insert(next.min(COMPONENTS - 1));
+        if component == next {
+            self.components += 1;
+        }
+        component
+    }
+
+    /// Lands one copy that a waiting warp waits for, if there is any. `choose` picks one of so many.
+    pub(crate) fn land_one(
+        &mut self,
+        is_awaited: impl Fn(u32, u32) -> bool,
+        choose: impl FnOnce(usize) -> usize,
+    ) -> Result<bool, LateFault> {
+        let awaited = |transfer: &Transfer| is_awaited(transfer.rank, transfer.barrier);
+        let count = self.transfers.iter().filter(|transfer| awaited(transfer)).count();
+        if count == 0 {
+            return Ok(false);
+        }
+        let chosen = choose(count);
+        let found = self.transfers.iter().enumerate().filter(|(_, transfer)| awaited(transfer)).nth(chosen);
+        let Some(index) = found.map(|(index, _)| index) else { return Ok(false) };
+        let transfer = self.transfers.remove(index);
+        self.land(&transfer)?;
+        Ok(true)
+    }
+
+    fn land(&mut self, transfer: &Transfer) -> Result<(), LateFault> {
+        let Transfer { pc, rank, barrier: address, bytes, destination, .. } = *transfer;
+        let map = self.maps.get(transfer.map as usize).and_then(Option::as_ref);
+        if let (Some(map), Some(shared)) = (map, self.shared.get(rank as usize)) {
+            load_box(&self.global, shared, map, &transfer.coordinates, destination);
+            shared.mark_written(destination as usize, bytes as usize);
+        }
+        let component = self.component(rank, address);
+        let tick = self.races.map(|races| {
+            let races = &mut *races.borrow_mut();
+            races.enter(rank);
+            let tick = races.next_tick();
+            races.note_async_write((pc, component), destination as usize, bytes as usize, Some(tick));
+            tick
+        });
+        let Some(barrier) = self.barrier(rank, address) else { return Ok(()) };
+        barrier.current.see(component, tick.unwrap_or(0));
+        match barrier.complete(bytes) {
+            Ok(completed) => self.woken |= completed,
+            Err(overflow) => {
+                let fault = AsyncFault::BarrierOverflow {
+                    address,
+                    overflow,
+                    count: barrier.count,
+                    bytes: barrier.bytes,
+                };
+                return Err(LateFault { rank, warp: None, pc, fault });
+            }
+        }
+        Ok(())
+    }
+
+    /// A warp arrives at the barrier of the cluster.
+    pub(crate) fn arrive_at_cluster(&mut self, rank: u32, warp: u32) {
+        if let Some(races) = self.races {
+            let races = &mut *races.borrow_mut();
+            races.enter(rank);
+            races.release_to(warp, &mut self.cluster.current);
+        }
+        self.cluster.arrived += 1;
+        self.settle_cluster();
+    }
+
+    /// A warp has gone on from the barrier of the cluster.
+    pub(crate) fn leave_cluster(&mut self, rank: u32, warp: u32) {
+        if let Some(races) = self.races {
+            let races = &mut *races.borrow_mut();
+            races.enter(rank);
+            races.acquire(warp, &self.cluster.done);
+        }
+    }
+
+    /// A warp has ended: the others do not wait for it any more.
+    pub(crate) fn warp_ended(&mut self, has_arrived: bool) {
+        self.cluster.running = self.cluster.running.saturating_sub(1);
+        if has_arrived {
+            self.cluster.arrived = self.cluster.arrived.saturating_sub(1);
+        }
+        self.settle_cluster();
+    }
+
+    fn settle_cluster(&mut self) {
+        let cluster = &mut self.cluster;
+        if cluster.arrived == 0 || cluster.arrived < cluster.running {
+            return;
+        }
+        cluster.arrived = 0;
+        cluster.completed += 1;
+        cluster.done.join(&cluster.current);
+        cluster.current.clear();
+        self.woken = true;
+    }
+
+    /// What is wrong with what the blocks leave behind.
+    pub(crate) fn leftovers(&self) -> Option<LateFault> {
+        let unfinished = self.transfers.first().map(|transfer| LateFault {
+            rank: transfer.rank,
+            warp: None,
+            pc: transfer.pc,
+            fault: AsyncFault::NeverWaited,
+        });
+        unfinished.or_else(|| {
+            self.blocks.iter().enumerate().find_map(|(rank, block)| {
+                let (warp, pc) = block.missing_step()?;
+                let fault = AsyncFault::Warpgroup { warp, other: pc };
+                Some(LateFault { rank: rank as u32, warp: Some(warp), pc, fault })
+            })
+        })
+    }
+}

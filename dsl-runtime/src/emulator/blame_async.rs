@@ -1,0 +1,300 @@
+//! Mistakes with mbarriers, bulk copies and warpgroup products in the user's words.
+
+use super::asynchronous::fault::AsyncFault;
+use super::asynchronous::mbarrier::{LIMIT, Overflow};
+use super::asynchronous::op::AsyncOp;
+use super::asynchronous::state::{LateFault, Wait, entry_registers};
+use super::blame::Scene;
+use super::exec::warp::{Fault, FaultKind};
+use super::memory::{Conflict, Touch};
+use super::op::{Op, Pc};
+use super::report::{Report, ReportKind};
+use super::schedule::Position;
+
+impl Scene<'_> {
+    fn async_op(&self, pc: Pc) -> Option<&AsyncOp> {
+        match self.program.ops.get(pc as usize)? {
+            Op::Async { table } => self.program.asynchronous.get(*table as usize),
+            _ => None,
+        }
+    }
+
+    /// What an operation is called where it accesses memory beside the threads.
+    pub(super) fn async_noun(&self, pc: Pc) -> Option<&'static str> {
+        match self.async_op(pc)? {
+            AsyncOp::TensorLoad(_) => Some("TMA load"),
+            AsyncOp::TensorStore(_) => Some("TMA store"),
+            AsyncOp::Wgmma(_) => Some("wgmma"),
+            _ => None,
+        }
+    }
+
+    /// The name of an mbarrier: that of its member of shared memory, with an index where the member has several.
+    fn mbarrier(&self, address: u32) -> String {
+        let of = self.program.members.iter().skip(1).filter(|m| (m.low..m.high).contains(&address));
+        match of.min_by_key(|member| member.high - member.low) {
+            Some(member) if member.high - member.low > 8 => {
+                format!("`{}[{}]`", member.name, (address - member.low) / 8)
+            }
+            Some(member) => format!("`{}`", member.name),
+            None => format!("at byte {address} of shared memory"),
+        }
+    }
+
+    /// A mistake of an earlier operation that shows at a wait.
+    pub(super) fn fault_at(&self, warp: u32, fault: &Fault, pc: Pc, kind: &FaultKind) -> Report {
+        // The parts of a fault but its kind are the operation and the lane.
+        let (shown, lane) = (fault.pc, fault.lane);
+        let mut report = self.fault_of(warp, pc, lane, kind);
+        let place = self.spot(shown);
+        if !place.is_empty() && !matches!(self.program.ops.get(shown as usize), Some(Op::End)) {
+            report.notes.push(format!("it shows at the wait{place}: until then the operation may be under way"));
+        }
+        report
+    }
+
+    /// An access to the bytes of an mbarrier.
+    pub(super) fn mbarrier_touched(&self, pc: Pc, conflict: &Conflict, touch: Touch) -> Report {
+        let name = self.mbarrier(conflict.byte as u32 / 8 * 8);
+        let verb = match touch {
+            Touch::Read => "read",
+            Touch::Write => "write",
+            Touch::Atomic => "atomic",
+            Touch::CopyStart | Touch::CopyEnd => "copy",
+        };
+        let verb = self.async_noun(pc).unwrap_or(verb);
+        let mut report = self.at(ReportKind::Mbarrier, format!("{verb} of the bytes of the mbarrier {name}"), pc);
+        if let Some(made) = conflict.earlier.pc() {
+            report.notes.push(format!("it was made{}", self.spot(made)));
+        }
+        report.help = Some("an mbarrier's bytes are its own: use the operations on mbarriers".into());
+        report
+    }
+
+    /// Why two accesses race of which one at least is made beside the threads.
+    pub(super) fn explain_async(
+        &self,
+        report: &mut Report,
+        warp: u32,
+        conflict: &Conflict,
+        noun: &'static str,
+        verb: &'static str,
+    ) {
+        let earlier = conflict.earlier;
+        let by_async = earlier.pc().and_then(|pc| self.async_noun(pc));
+        if conflict.unfenced {
+            report.message = format!("{}: no proxy fence between them", report.message);
+            report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
+            report.notes.push(format!(
+                "a {verb} goes through the async proxy: it sees what ordinary stores wrote behind a proxy fence only"
+            ));
+            report.help =
+                Some("the threads that store put `fence_proxy_async()` behind their stores, then the barrier".into());
+            return;
+        }
+        let (edge, help) = match (by_async, conflict.earlier_read) {
+            (Some("TMA load"), false) => (
+                "the copy has not been waited for".to_owned(),
+                "wait for the mbarrier that the copy completes, before its destination is used",
+            ),
+            (Some("wgmma"), true) => (
+                "the product reads its operands until its wait".to_owned(),
+                "overwrite the tile after `wgmma_wait`, and after an arrival that the writer waits for",
+            ),
+            (Some("TMA store"), true) => (
+                "the copy reads its source until its wait".to_owned(),
+                "wait by `tma_wait_read` before the source is overwritten",
+            ),
+            _ => {
+                report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
+                let edge = match earlier.warp() % self.program.warps().max(1) == warp {
+                    true => format!("both are of warp {warp}, and nothing waits for the first between them"),
+                    false => "no barrier, mbarrier or wait orders the two".to_owned(),
+                };
+                (edge, "wait for an mbarrier that the first arrives at, or put a `barrier()` between the two")
+            }
+        };
+        report.notes.push(edge);
+        report.help = Some(help.into());
+    }
+
+    /// A rule of what runs beside the threads.
+    pub(super) fn async_fault(&self, warp: u32, pc: Pc, fault: &AsyncFault) -> Report {
+        use AsyncFault as F;
+        let mut notes = Vec::new();
+        let (kind, message, help) = match fault {
+            F::NotABarrier { address } => (
+                ReportKind::Mbarrier,
+                format!("{} is no mbarrier: nothing has made it one", self.mbarrier(*address)),
+                "make it by `mbarrier_init`, in one thread, and put a `barrier()` behind",
+            ),
+            F::BarrierAgain { address, made } => {
+                notes.push(format!("it was made{}", self.spot(*made)));
+                (
+                    ReportKind::Mbarrier,
+                    format!("the mbarrier {} is made a second time", self.mbarrier(*address)),
+                    "make each mbarrier once, in one thread: `if elect_one() && warp_id() == 0`",
+                )
+            }
+            F::BarrierUnseen { address, made } => {
+                notes.push(format!("it is made{}, and no barrier orders that before this use", self.spot(*made)));
+                (
+                    ReportKind::Race,
+                    format!("race with the making of the mbarrier {}", self.mbarrier(*address)),
+                    "put a `barrier()` (in a cluster: `cluster_sync()`) behind the `mbarrier_init`",
+                )
+            }
+            F::BarrierUnfenced { address, made } => {
+                notes.push(format!("it is made{}", self.spot(*made)));
+                (
+                    ReportKind::Race,
+                    format!("no fence makes the mbarrier {} known to copies and other blocks", self.mbarrier(*address)),
+                    "the thread that makes it puts `fence_mbarrier_init()` behind, before the barrier",
+                )
+            }
+            F::BarrierOverflow { address, overflow: Overflow::Arrivals, count, .. } => (
+                ReportKind::Mbarrier,
+                format!("an arrival too many at the mbarrier {}: its phase has {count}", self.mbarrier(*address)),
+                "make the mbarrier for as many arrivals as threads arrive in a phase",
+            ),
+            F::BarrierOverflow { address, bytes, .. } => (
+                ReportKind::Mbarrier,
+                format!(
+                    "{bytes} bytes are pending at the mbarrier {}, and at most {LIMIT} fit",
+                    self.mbarrier(*address)
+                ),
+                "expect exactly the bytes that the copies of the phase bring",
+            ),
+            F::NoSuchRank { rank, blocks } => (
+                ReportKind::BadLaunch,
+                format!("block {rank} of a cluster of {blocks}"),
+                "ranks count from 0; set the cluster's size by `#[kernel(cluster = [..])]`",
+            ),
+            F::NotUniform { what, values: [first, other] } => (
+                ReportKind::NotUniform,
+                format!("the {what} is not the same in all lanes of the warp: {first} and {other}"),
+                "compute it from values that are the same in the whole warp",
+            ),
+            F::NoSuchBarrier { id } => (
+                ReportKind::Deadlock,
+                format!("named barrier {id}: there are those from 1 to 15"),
+                "keep the number within 1 and 15; 0 is the block's own barrier",
+            ),
+            F::InFlight { issued } => {
+                notes.push(format!("the product was issued{}", self.spot(*issued)));
+                (
+                    ReportKind::InFlight,
+                    "an accumulator is used while its wgmma is in flight".to_owned(),
+                    "wait by `wgmma_wait` and use the values that it gives",
+                )
+            }
+            F::NotTied { issued } => {
+                notes.push(format!("the product was issued{}, and a wait has completed it", self.spot(*issued)));
+                (
+                    ReportKind::InFlight,
+                    "an accumulator is used that no wait has given back".to_owned(),
+                    "give the accumulator to the wait, and use the values that it gives: nothing else keeps the \
+                     compiler from reading it early",
+                )
+            }
+            F::LeftInFlight { issued, groups } => {
+                notes.push(format!("the product was issued{}", self.spot(*issued)));
+                (
+                    ReportKind::InFlight,
+                    format!("this wait leaves the newest {groups} products in flight, and this accumulator is of one"),
+                    "wait for fewer, or give this accumulator to a later wait",
+                )
+            }
+            F::HandedOn => (
+                ReportKind::InFlight,
+                "an accumulator that was handed on to a later wgmma is used".to_owned(),
+                "use the results of the last wgmma that adds to it",
+            ),
+            F::Warpgroup { warp: other_warp, other } => {
+                let message = if *other == pc && *other_warp == warp {
+                    format!("warp {warp} ends without this operation, which other warps of its warpgroup execute")
+                } else {
+                    notes.push(format!("warp {other_warp} executes the one{} there", self.spot(*other)));
+                    format!("warp {warp} executes this where another warp of its warpgroup does something else")
+                };
+                (ReportKind::Warpgroup, message, "all four warps of a warpgroup execute it, with the same operands")
+            }
+            F::NoWarpgroup { threads } => (
+                ReportKind::Warpgroup,
+                format!("warp {warp} is in no whole warpgroup: the block has {threads} threads"),
+                "make the block a multiple of 128 threads",
+            ),
+            F::WrongDirection { from, to } => (
+                ReportKind::Warpgroup,
+                format!("registers go from {from} to {to} a thread here"),
+                "`inc` takes a larger number than the warp has, `dec` a smaller one",
+            ),
+            F::NeverWaited => {
+                let noun = self.async_noun(pc).unwrap_or("asynchronous operation");
+                let help = match noun {
+                    "wgmma" => "wait by `wgmma_wait(0)` before the kernel ends",
+                    "TMA store" => "close its group by `tma_commit()` and wait by `tma_wait(0)` before the kernel ends",
+                    _ => "wait for its mbarrier before the kernel ends",
+                };
+                (ReportKind::CopyInFlight, format!("a {noun} that is never waited for"), help)
+            }
+        };
+        let mut report = self.at(kind, message, pc);
+        report.notes = notes;
+        report.help = Some(help.into());
+        report
+    }
+
+    /// A rule that shows when no warp runs.
+    pub(super) fn late(&self, late: &LateFault) -> Report {
+        let mut report = self.async_fault(late.warp.unwrap_or(u32::MAX), late.pc, &late.fault);
+        report.warp = late.warp;
+        report
+    }
+
+    /// What a warp waits for, and what may help.
+    pub(super) fn waiting(&self, position: &Position, wait: Wait) -> (String, Option<String>) {
+        match wait {
+            Wait::Cluster => ("at the cluster's barrier".to_owned(), None),
+            Wait::Warpgroup => (
+                "for a product that other warps of its warpgroup have not issued,".to_owned(),
+                Some("all four warps of a warpgroup execute each wgmma, with the same operands".to_owned()),
+            ),
+            Wait::Registers { count } => {
+                let (own, all) = position.registers;
+                let entry = entry_registers(self.program);
+                let text = format!(
+                    "for {count} registers a thread (it has {own}; all {} warps have {all} together, {entry} each)",
+                    self.program.warps()
+                );
+                let help = format!(
+                    "the registers of all warpgroups together must not exceed {entry} times their number: lower what \
+                     consumers ask for, or what the producer keeps"
+                );
+                (text, Some(help))
+            }
+            Wait::Mbarrier { address, parity } => {
+                let name = self.mbarrier(address);
+                let Some(barrier) = &position.mbarrier else { return (format!("for the mbarrier {name}"), None) };
+                let arrived = barrier.count - barrier.pending;
+                let text = format!(
+                    "for parity {parity} of the mbarrier {name}, which is in phase {} (parity {}): {arrived} of {} \
+                     arrivals, {} of {} bytes still to come",
+                    barrier.phase,
+                    barrier.parity(),
+                    barrier.count,
+                    barrier.bytes,
+                    barrier.expected
+                );
+                let help = match () {
+                    () if arrived == 0 && barrier.bytes == 0 && barrier.phase > 0 => {
+                        "nothing has arrived in this phase: is it the phase before that is meant (the other parity)?"
+                    }
+                    () if barrier.pending > 0 => "make the mbarrier for as many arrivals as threads arrive in a phase",
+                    _ => "expect exactly the bytes that the copies of the phase bring",
+                };
+                (text, Some(help.into()))
+            }
+        }
+    }
+}

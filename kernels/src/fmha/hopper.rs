@@ -1,0 +1,644 @@
+//! `fmha_fwd` for Hopper: FlashAttention-3's algorithm with tensor copies, warpgroup products and roles.
+//!
+//! A block has one producer warpgroup, of which one thread starts copies, and two or three consumer warpgroups
+//! with 64 query rows each. Keys and values go through rings of stages. A consumer multiplies `Q K^T` of one
+//! tile of keys while `P V` of the tile before runs, and works on the exponentials while the tensor cores are
+//! the other warpgroup's: they take turns.
+//!
+//! Blocks are persistent: block `b` takes work `b`, `b + blocks`, and so on, and the producer fetches the next
+//! work's tiles while consumers write out the last one's rows. Tiles of keys come from right to left, so that
+//! those with something to mask come first, in loops of their own.
+//!
+//! J. Shah et al., "FlashAttention-3" (2024), algorithm 2; in base 2 as in [`super::mma`].
+
+use lacewing_core::prelude::*;
+
+use super::{LN_2, causal_limit};
+
+/// Query rows of a consumer warpgroup.
+const ROWS: usize = 64;
+/// Threads of a warpgroup.
+const WARPGROUP: usize = 128;
+/// Elements of 16 bytes.
+const CHUNK: usize = 8;
+
+/// Growth of a maximum, as a power of two, that lazy rescaling lets pass.
+const SLACK: f32 = 8.0;
+
+/// What the kernel is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HopperGeometry {
+    /// Elements of a query, key or value.
+    pub(super) head_dim: usize,
+    /// Whether a query sees only keys up to its own.
+    pub(super) causal: bool,
+    /// Consumer warpgroups: 2 or 3.
+    pub(super) consumers: usize,
+    /// Keys of a tile.
+    pub(super) block_n: usize,
+    /// Stages of the rings of keys and values.
+    pub(super) stages: usize,
+    /// Whether the output is rescaled only where a maximum has grown by more than 2^[`SLACK`].
+    pub(super) lazy: bool,
+    /// Exponentials of a thread and tile that are taken before the output of the tile before is waited for.
+    pub(super) early: usize,
+}
+
+impl HopperGeometry {
+    /// The tiles that were fastest on an H200 for a head dimension; `None` for one that the kernel does not have.
+    /// docs/src/inside/hopper-attention.md says what was tried.
+    pub fn new(head_dim: usize, causal: bool, seqlen_kv: usize) -> Option<Self> {
+        let tiles = |consumers, block_n, stages, lazy, early| {
+            Some(HopperGeometry { head_dim, causal, consumers, block_n, stages, lazy, early })
+        };
+        match (head_dim, causal) {
+            (64, _) => tiles(3, 128, 3, false, 64),
+            (96, false) => tiles(3, 112, 2, false, 56),
+            (96, true) => tiles(2, 128, 2, false, 16),
+            (128, false) => tiles(3, 80, 3, true, 40),
+            (128, true) if seqlen_kv <= LONG => tiles(2, 128, 2, false, 16),
+            (128, true) => tiles(3, 80, 2, true, 40),
+            (192, false) => tiles(2, 112, 2, false, 56),
+            (192, true) => tiles(2, 112, 2, false, 14),
+            (256, _) => tiles(2, 80, 2, true, 10),
+            _ => None,
+        }
+    }
+
+    /// Query rows of a block.
+    pub fn block_m(&self) -> usize {
+        self.consumers * ROWS
+    }
+
+    /// Blocks of keys and values that fit in half of the L2 cache: heads whose work may be mixed. It divides `heads`.
+    pub fn group(&self, heads: usize, seqlen_kv: usize) -> usize {
+        let head_bytes = 2 * seqlen_kv * self.head_dim * 2;
+        let most = (L2_SHARE / head_bytes.max(1)).clamp(1, heads.max(1));
+        (1..=most).rev().find(|group| heads.is_multiple_of(*group)).unwrap_or(1)
+    }
+
+    fn threads(&self) -> u32 {
+        ((self.consumers + 1) * WARPGROUP) as u32
+    }
+
+    /// Registers of a producer's and a consumer's thread.
+    fn registers(&self) -> (u32, u32) {
+        if self.consumers == 2 { (24, 240) } else { (32, 160) }
+    }
+}
+
+/// Keys from which on three warpgroups are faster than two on causal attention of head dimension 128.
+const LONG: usize = 8192;
+
+/// Bytes of keys and values that stay in the L2 cache of 50 MB beside everything else.
+const L2_SHARE: usize = 32 << 20;
+
+/// One piece of work: the query rows of a block.
+#[derive(Clone, Copy, Carried)]
+struct Work {
+    first_row: I32,
+    head: I32,
+    batch: I32,
+    /// Valid keys of the sequence.
+    keys: I32,
+    /// Tiles of keys, at least one.
+    tiles: I32,
+}
+
+/// The sizes that work is cut from.
+#[derive(Clone, Copy)]
+struct Sizes {
+    seqlen_q: I32,
+    seqlen_kv: I32,
+    heads: I32,
+    row_blocks: I32,
+    /// Heads whose work is mixed, for causal attention.
+    group: I32,
+}
+
+/// Quotient and remainder of what is not negative: without the steps that signs would take.
+#[device]
+fn divide(a: I32, b: I32) -> (I32, I32) {
+    let quotient = (a.cast::<U32>() / b.cast::<U32>()).cast::<I32>();
+    (quotient, a - quotient * b)
+}
+
+/// Work number `index`. Row blocks of one head follow each other, so that its keys stay in the L2 cache. With a
+/// causal mask the longest come first, mixed over a group of heads, so that all blocks end together.
+#[device]
+fn work_at(index: I32, geometry: &HopperGeometry, sizes: &Sizes, kv_len: Tensor<I32, 1>) -> Work {
+    let block_m = geometry.block_m() as i32;
+    let (row_block, head_index) = if const_expr(geometry.causal) {
+        let (groups, rest) = divide(index, sizes.row_blocks * sizes.group);
+        let (behind, member) = divide(rest, sizes.group);
+        (sizes.row_blocks - 1 - behind, groups * sizes.group + member)
+    } else {
+        let (head_index, row_block) = divide(index, sizes.row_blocks);
+        (row_block, head_index)
+    };
+    let (batch, head) = divide(head_index, sizes.heads);
+    let first_row = row_block * block_m;
+    // A length that is no length must not lead out of K.
+    let keys = kv_len.at(batch).load().max(0).min(sizes.seqlen_kv);
+    let visible = if const_expr(geometry.causal) {
+        let last_row = (first_row + block_m).min(sizes.seqlen_q) - 1;
+        keys.min(causal_limit(last_row, sizes.seqlen_q, sizes.seqlen_kv))
+    } else {
+        keys
+    };
+    let block_n = geometry.block_n as i32;
+    let (tiles, _) = divide(visible.max(1) + (block_n - 1), I32::from(block_n));
+    Work { first_row, head, batch, keys, tiles }
+}
+
+/// The running maximum of a thread's two rows, and its share of their sums.
+#[derive(Clone, Copy, Carried)]
+struct RowState {
+    max: [F32; 2],
+    sum: [F32; 2],
+}
+
+/// Which of a thread's two rows an accumulator's element stands in.
+fn half_of(element: usize) -> usize {
+    element / 2 % 2
+}
+
+/// What a tile of scores does to the two rows of a thread.
+#[derive(Clone, Copy)]
+struct Change {
+    /// What earlier sums and outputs are multiplied with.
+    rescale: [F32; 2],
+    /// What is added to scaled scores: the exponent's reference.
+    shift: [F32; 2],
+}
+
+/// Takes the scores' maxima into the rows' running ones. `guarded` where a row may have seen no key so far.
+#[device]
+fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy: bool) -> Change {
+    let mut base = rows.max;
+    for half in range_constexpr(2) {
+        // Two chains a row: each maximum takes the result of the one before.
+        let mut chains = [rows.max[half].maxnum(s[2 * half]), s[2 * half + 1]];
+        for i in range_constexpr(4, s.len()) {
+            if const_expr(half_of(i) == half) {
+                chains[i % 2] = chains[i % 2].maxnum(s[i]);
+            }
+        }
+        base[half] = chains[0].maxnum(chains[1]);
+    }
+    for half in range_constexpr(2) {
+        base[half] = base[half].maxnum(shfl_xor(base[half], 2));
+    }
+    for half in range_constexpr(2) {
+        base[half] = base[half].maxnum(shfl_xor(base[half], 1));
+    }
+    let mut change = Change { rescale: base, shift: base };
+    for half in range_constexpr(2) {
+        let mut max = base[half];
+        if const_expr(guarded) {
+            // Subtracting 0 keeps -inf - -inf out.
+            base[half] = (max == f32::NEG_INFINITY).select(F32::from(0.0), max);
+        }
+        let growth = (rows.max[half] - base[half]) * scale;
+        change.rescale[half] = growth.exp2_fast();
+        if const_expr(lazy) {
+            let small = growth >= -SLACK;
+            change.rescale[half] = small.select(F32::from(1.0), change.rescale[half]);
+            max = small.select(rows.max[half], max);
+            base[half] = small.select(rows.max[half], base[half]);
+        }
+        change.shift[half] = -(base[half] * scale);
+        rows.max[half] = max;
+    }
+    change
+}
+
+/// Turns scores `first` to `last - 1` of a thread into weights: `2^(scale (score - reference))`.
+#[device]
+fn exponentials(s: &mut Accumulator, change: &Change, scale: F32, first: usize, last: usize) {
+    for i in range_constexpr(first, last) {
+        s[i] = s[i].fma(scale, change.shift[half_of(i)]).exp2_fast();
+    }
+}
+
+/// Adds the weights to the rows' sums, in two chains a row.
+#[device]
+fn add_up(s: &Accumulator, rows: &mut RowState, change: &Change) {
+    for half in range_constexpr(2) {
+        let mut chains = [rows.sum[half].fma(change.rescale[half], s[2 * half]), s[2 * half + 1]];
+        for i in range_constexpr(4, s.len()) {
+            if const_expr(half_of(i) == half) {
+                chains[i % 2] += s[i];
+            }
+        }
+        rows.sum[half] = chains[0] + chains[1];
+    }
+}
+
+/// Hides the scores of keys from the limit of each of the thread's two rows on; limits count from the thread's
+/// first column.
+#[device]
+fn mask(s: &mut Accumulator, limits: [I32; 2]) {
+    for i in range_constexpr(s.len()) {
+        let column = (i / 4 * 8 + i % 2) as i32;
+        s[i] = (limits[half_of(i)] > column).select(s[i], F32::from(f32::NEG_INFINITY));
+    }
+}
+
+/// What a consumer warpgroup works with.
+#[derive(Clone, Copy)]
+struct Consumer<T: WgmmaElement> {
+    q: SwizzledTile<T>,
+    k: SwizzledRing<T>,
+    v: SwizzledRing<T>,
+    queries: Pipeline,
+    keys: Pipeline,
+    values: Pipeline,
+    /// The named barriers at which warpgroups take turns, this one's number and the next one's.
+    turns: NamedBarriers,
+    number: I32,
+    next: I32,
+    /// The thread's first row in its block, and its first column in a tile.
+    row: I32,
+    column: I32,
+    scale_log2: F32,
+}
+
+/// What a consumer carries from one tile of keys to the next.
+#[derive(Carried)]
+struct State<T: MmaElement> {
+    rows: RowState,
+    /// Output so far, without the tile that `p` belongs to.
+    o: Accumulator,
+    p: Fragments<T>,
+    /// The stage of that tile's values; that of the next tile's keys follows it.
+    at: Cursor,
+}
+
+/// First key that each of the thread's two rows does not see, counted from the thread's first column of a tile.
+#[device]
+fn limits<T: WgmmaElement>(
+    c: &Consumer<T>,
+    geometry: &HopperGeometry,
+    sizes: &Sizes,
+    work: Work,
+    tile: I32,
+) -> [I32; 2] {
+    let start = tile * (geometry.block_n as i32) + c.column;
+    let mut limits = [work.keys - start; 2];
+    if const_expr(geometry.causal) {
+        for half in range_constexpr(2) {
+            let row = work.first_row + c.row + ((8 * half) as i32);
+            limits[half] = limits[half].min(causal_limit(row, sizes.seqlen_q, sizes.seqlen_kv) - start);
+        }
+    }
+    limits
+}
+
+/// Makes the values of padding keys zeros, in the last tile: a weight of 0 times NaN would be NaN. The copies have
+/// put zeros where the tensor ends, so that only a shorter `kv_len` leaves something to do.
+#[device]
+fn clear_padding<T: MmaElement>(c: &Consumer<T>, geometry: &HopperGeometry, sizes: &Sizes, work: Work, at: Cursor) {
+    let valid = work.keys - (work.tiles - 1) * (geometry.block_n as i32);
+    if work.keys < sizes.seqlen_kv && valid < (geometry.block_n as i32) {
+        c.values.wait(at);
+        let tile = c.v.stage(at.stage());
+        let (chunks, threads) = (geometry.head_dim / CHUNK, geometry.consumers * WARPGROUP);
+        let first = valid * (chunks as i32) + thread_id(X) - (WARPGROUP as i32);
+        for chunk in range(first, I32::from((geometry.block_n * chunks) as i32), threads as i32) {
+            let (row, column) = divide(chunk, I32::from(chunks as i32));
+            tile.at((row, column * (CHUNK as i32))).store_vec(Vector::<T, CHUNK>::splat(T::from(0.0)));
+        }
+        fence_proxy(ProxyFence::AsyncShared);
+        named_barrier(geometry.consumers + 1, threads).sync();
+    }
+}
+
+/// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before.
+#[device]
+fn step<T: MmaElement>(
+    c: &Consumer<T>,
+    geometry: &HopperGeometry,
+    sizes: &Sizes,
+    work: Work,
+    round: I32,
+    tile: I32,
+    masked: bool,
+    state: &mut State<T>,
+) {
+    let next = state.at.next();
+    c.keys.wait(next);
+    c.turns.at(c.number).sync();
+    let s = wgmma(c.q, c.k.stage(next.stage()).t());
+    c.values.wait(state.at);
+    let o = wgmma_add(&state.p, c.v.stage(state.at.stage()), std::mem::take(&mut state.o));
+    c.turns.at(c.next).arrive();
+    let mut s = s.wait::<1>();
+    c.keys.release(next);
+    c.queries.release_if(tile == 0, c.queries.at(c.number, round));
+    if const_expr(masked) {
+        mask(&mut s, limits(c, geometry, sizes, work, tile));
+    }
+    let change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
+    let count = s.len();
+    exponentials(&mut s, &change, c.scale_log2, 0, geometry.early);
+    if const_expr(geometry.early > 0 && geometry.early < count) {
+        // Long complete: a boundary that keeps the assembler from moving the next wait.
+        c.values.wait(state.at);
+    }
+    let mut o = o.wait_after::<0>(&mut s);
+    c.values.release(state.at);
+    exponentials(&mut s, &change, c.scale_log2, geometry.early, count);
+    add_up(&s, &mut state.rows, &change);
+    let rescale = change.rescale;
+    if const_expr(!geometry.lazy) {
+        for i in range_constexpr(o.len()) {
+            o[i] *= rescale[half_of(i)];
+        }
+    } else if any((rescale[0] != 1.0) | (rescale[1] != 1.0)) {
+        for i in range_constexpr(o.len()) {
+            o[i] *= rescale[half_of(i)];
+        }
+    }
+    state.o = o;
+    state.p = s.cast::<T>();
+    state.at = next;
+}
+
+/// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]`; query head `h` reads key head
+/// `h / heads_per_kv`. Keys from `kv_len[b]` on are padding. `group` divides B Hq: the heads whose row blocks are
+/// mixed when causal. `counter` holds a zero, before and after; no other launch may use it at the same time. The
+/// grid has at most as many blocks in x as there are row blocks.
+#[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1)]
+pub fn fmha_fwd_hopper<T: MmaElement>(
+    #[comptime] geometry: HopperGeometry,
+    q: TensorMap<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    o: TensorMut<T, 4>,
+    lse: TensorMut<F32, 3>,
+    counter: TensorMut<I32, 1>,
+    heads_per_kv: I32,
+    seqlen_kv: I32,
+    group: I32,
+    scale: F32,
+) {
+    let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
+    let block_m = geometry.block_m();
+    let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
+    let (block, blocks) = (block_id(X), grid_dim(X));
+    let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
+    let works = row_blocks * o.extent(1) * o.extent(0);
+
+    let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
+    let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
+    let v_ring = SwizzledRing::<T>::new("v", geometry.stages, block_n, head_dim);
+    let mut setup = BarrierSetup::new();
+    let queries = Pipeline::new(&mut setup, "queries", consumers, 1);
+    let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
+    let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
+    // Numbers of work drawn by the producer, for the consumers.
+    let tickets = Pipeline::new(&mut setup, "tickets", 2, consumers * WARPGROUP / 32);
+    let drawn = shared_array_named::<I32>("drawn", 2);
+    setup.finish();
+
+    let (producer_registers, consumer_registers) = geometry.registers();
+    let [producer, consumer] = warpgroup_roles([(1, producer_registers), (consumers, consumer_registers)]);
+    if producer.is_mine() {
+        producer.begin();
+        if warp_id() == 0 && elect_one() {
+            let (mut at, mut ticket) = (keys.start(), tickets.start());
+            let (mut index, mut round) = (block, I32::from(0));
+            while index < works {
+                let work = work_at(index, &geometry, &sizes, kv_len);
+                let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
+                let last = work.tiles - 1;
+                let full = keys.acquire(at, k_ring.bytes());
+                k.load(k_ring.stage(at.stage()), (batch, head_kv, last * (block_n as i32), 0), full);
+                for c in range_constexpr(consumers) {
+                    let rows = q_tile.row_block(ROWS, c);
+                    let full = queries.acquire(queries.at(c, round), rows.bytes());
+                    q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
+                }
+                if const_expr(geometry.causal) {
+                    index = counter.at(0).atomic_add(I32::from(1)) + blocks;
+                    // Every block draws once in vain: the last to do so leaves the counter as it was.
+                    if index == works + blocks - 1 {
+                        counter.at(0).store(I32::from(0));
+                    }
+                    tickets.wait_empty(ticket);
+                    drawn.at(ticket.stage()).store(index);
+                    tickets.commit(ticket);
+                    ticket.advance();
+                } else {
+                    index += blocks;
+                }
+                for behind in range(0, last) {
+                    let tile = last - behind;
+                    let ahead = at.next();
+                    let full = keys.acquire(ahead, k_ring.bytes());
+                    k.load(k_ring.stage(ahead.stage()), (batch, head_kv, (tile - 1) * (block_n as i32), 0), full);
+                    let full = values.acquire(at, v_ring.bytes());
+                    v.load(v_ring.stage(at.stage()), (batch, head_kv, tile * (block_n as i32), 0), full);
+                    at = ahead;
+                }
+                let full = values.acquire(at, v_ring.bytes());
+                v.load(v_ring.stage(at.stage()), (batch, head_kv, 0, 0), full);
+                at.advance();
+                round += 1;
+            }
+        }
+    } else {
+        consumer.begin();
+        let number = consumer.number();
+        let thread = thread_id(X) % (WARPGROUP as i32);
+        let lane = lane_id();
+        let turns = named_barriers(1, consumers, 2 * WARPGROUP);
+        let next = (number == consumers as i32 - 1).select(I32::from(0), number + 1);
+        let c = Consumer {
+            q: q_tile.row_block(ROWS, number),
+            k: k_ring,
+            v: v_ring,
+            queries,
+            keys,
+            values,
+            turns,
+            number,
+            next,
+            row: number * (ROWS as i32) + thread / 32 * 16 + lane / 4,
+            column: lane % 4 * 2,
+            scale_log2: scale * std::f32::consts::LOG2_E,
+        };
+        if number == consumers as i32 - 1 {
+            turns.at(0).arrive();
+        }
+        let (mut at, mut ticket) = (keys.start(), tickets.start());
+        let (mut index, mut round) = (block, I32::from(0));
+        while index < works {
+            let mut work = work_at(index, &geometry, &sizes, kv_len);
+            work.keys = uniform(work.keys);
+            work.tiles = uniform(work.tiles);
+            let last = work.tiles - 1;
+
+            // The last tile of keys has nothing before it.
+            let q_at = queries.at(number, round);
+            queries.wait(q_at);
+            keys.wait(at);
+            let mut s = wgmma(c.q, k_ring.stage(at.stage()).t()).wait::<0>();
+            keys.release(at);
+            queries.release_if(last == 0, q_at);
+            mask(&mut s, limits(&c, &geometry, &sizes, work, last));
+            let mut rows = RowState { max: [F32::from(f32::NEG_INFINITY); 2], sum: [F32::from(0.0); 2] };
+            let change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
+            let count = s.len();
+            exponentials(&mut s, &change, c.scale_log2, 0, count);
+            add_up(&s, &mut rows, &change);
+            let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), at };
+
+            clear_padding(&c, &geometry, &sizes, work, at);
+
+            // Tiles that every row of the warpgroup sees whole need no mask.
+            let mut whole = last;
+            if const_expr(geometry.causal) {
+                let first_row = work.first_row + number * (ROWS as i32);
+                let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
+                whole = uniform(divide(seen, I32::from(block_n as i32)).0.min(last));
+                for behind in range(0, last - whole) {
+                    step(&c, &geometry, &sizes, work, round, last - 1 - behind, true, &mut state);
+                }
+            }
+            for behind in range(0, whole) {
+                step(&c, &geometry, &sizes, work, round, whole - 1 - behind, false, &mut state);
+            }
+
+            values.wait(state.at);
+            let pv = wgmma_add(&state.p, v_ring.stage(state.at.stage()), std::mem::take(&mut state.o));
+            // Sums of whole rows, while the last product runs.
+            let mut total = state.rows.sum;
+            for half in range_constexpr(2) {
+                total[half] += shfl_xor(total[half], 2);
+                total[half] += shfl_xor(total[half], 1);
+            }
+            let mut acc = pv.wait::<0>();
+            values.release(state.at);
+            at = state.at.next();
+
+            for half in range_constexpr(2) {
+                let row = work.first_row + c.row + ((8 * half) as i32);
+                let empty = total[half] == 0.0;
+                let inverse = empty.select(F32::from(0.0), total[half].rcp_fast());
+                for i in range_constexpr(acc.len()) {
+                    if const_expr(half_of(i) == half) {
+                        acc[i] *= inverse;
+                    }
+                }
+                if row < sizes.seqlen_q && lane % 4 == 0 {
+                    let log = (state.rows.max[half].fma(c.scale_log2, total[half].log2_fast())) * LN_2;
+                    lse.at((work.batch, work.head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), log));
+                }
+            }
+            store_rows(o, work, &c, &acc);
+            round += 1;
+            if const_expr(geometry.causal) {
+                tickets.wait(ticket);
+                index = uniform(drawn.at(ticket.stage()).load());
+                tickets.release_warp(ticket);
+                ticket.advance();
+            } else {
+                index += blocks;
+            }
+        }
+        // The turn that was handed out first is the last one to be taken.
+        if number == 0 {
+            turns.at(0).sync();
+        }
+    }
+}
+
+/// Writes a warpgroup's rows of the output, 16 bytes at once: the four lanes that share a row exchange pairs, so
+/// that each has the 8 elements of one of four neighbouring column groups.
+#[device]
+fn store_rows<T: MmaElement>(o: TensorMut<T, 4>, work: Work, c: &Consumer<T>, acc: &Accumulator) {
+    let member = lane_id() % 4;
+    let (odd, upper) = (member % 2 == 1, member / 2 == 1);
+    for half in range_constexpr(2) {
+        let row = work.first_row + c.row + ((8 * half) as i32);
+        let inside = row < o.extent(2);
+        for group in range_constexpr(acc.len() / 16) {
+            let mut words = [I32::from(0); 4];
+            for j in range_constexpr(4) {
+                let first = 4 * (4 * group + j) + 2 * half;
+                let pair = Vector::<F32, 2>::from([acc[first], acc[first + 1]]).cast::<T>();
+                words[j] = pair.bitcast::<I32, 1>().get(0);
+            }
+            // A 4 x 4 transpose in two exchanges: with the neighbour, then with the lane two away.
+            for j in range_constexpr(2) {
+                let got = shfl_xor(odd.select(words[2 * j], words[2 * j + 1]), 1);
+                words[2 * j] = odd.select(got, words[2 * j]);
+                words[2 * j + 1] = odd.select(words[2 * j + 1], got);
+            }
+            for j in range_constexpr(2) {
+                let got = shfl_xor(upper.select(words[j], words[j + 2]), 2);
+                words[j] = upper.select(got, words[j]);
+                words[j + 2] = upper.select(words[j + 2], got);
+            }
+            let column = member * 8 + ((32 * group) as i32);
+            let place = o.at((work.batch, work.head, row, column));
+            place.store_vec_if(inside, Vector::<I32, 4>::from(words).bitcast::<T, 8>());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lacewing_core::lower::{Emit, EmitOptions, emit, find_ptxas};
+    use lacewing_core::trace_kernel;
+    use rayon::prelude::*;
+
+    use super::*;
+
+    const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
+
+    fn geometries() -> Vec<HopperGeometry> {
+        let all = HEAD_DIMS.iter().flat_map(|head_dim| [(*head_dim, false, 0), (*head_dim, true, 0)]);
+        let all = all.chain([(128, true, LONG + 1)]);
+        all.map(|(head_dim, causal, keys)| HopperGeometry::new(head_dim, causal, keys).unwrap()).collect()
+    }
+
+    fn cubin<T: MmaElement>(geometry: &HopperGeometry) -> Vec<String> {
+        let traced = trace_kernel(&fmha_fwd_hopper::<T>::new(geometry.clone()), Target::SM_90A).unwrap();
+        let artifact = emit(&traced, Emit::Cubin, &EmitOptions::default()).unwrap();
+        artifact.log().unwrap().complaints()
+    }
+
+    /// Serialised products, registers in memory and an ignored `setmaxnreg` cost more than any tuning wins.
+    #[test]
+    fn the_assembler_has_nothing_to_complain_of() {
+        if find_ptxas(None).is_err() {
+            let required = ["CI", "LACEWING_REQUIRE_PTXAS"].iter().find(|name| std::env::var_os(name).is_some());
+            assert!(required.is_none(), "no ptxas: nobody would see serialised products");
+            eprintln!("SKIPPED: no ptxas");
+            return;
+        }
+        let complaints: Vec<_> = geometries()
+            .par_iter()
+            .flat_map_iter(|geometry| {
+                let other = (geometry.head_dim == 128).then(|| cubin::<F16>(geometry)).unwrap_or_default();
+                let found: Vec<_> = cubin::<BF16>(geometry).into_iter().chain(other).collect();
+                found.into_iter().map(move |complaint| format!("{geometry:?}: {complaint}"))
+            })
+            .collect();
+        assert!(complaints.is_empty(), "{complaints:#?}");
+    }
+
+    #[test]
+    fn mixed_heads_fit_in_the_cache_and_divide_all() {
+        let geometry = HopperGeometry::new(128, true, 4096).unwrap();
+        assert_eq!(geometry.group(64, 4096), 16);
+        assert_eq!(geometry.group(30, 4096), 15);
+        assert_eq!(geometry.group(7, 1 << 20), 1);
+        assert_eq!(geometry.group(48, 1), 48);
+        assert_eq!(HopperGeometry::new(80, false, 4096), None);
+    }
+}

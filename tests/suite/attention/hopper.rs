@@ -1,0 +1,71 @@
+//! `fmha_fwd` of sm_90a: every head dimension that it has tiles for, tails of rows and keys, padding, several rounds of
+//! work a block.
+
+use super::visibility::poisoned;
+use super::*;
+
+const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
+
+/// Compares on this chip alone: the other kernels have tests of their own.
+fn check<T: Dtype>(case: &Case, inputs: &Inputs) {
+    let device = Device::emulator(Target::SM_90A).unwrap();
+    let got = case.forward::<T>(&device, inputs);
+    case.wanted(inputs, T::PRECISION).compare(&got, &format!("fmha_fwd {} {case:?}", T::TYPE.name()));
+}
+
+#[test]
+fn every_head_dimension_with_tails_of_rows_and_keys() {
+    for head_dim in HEAD_DIMS {
+        for causal in [false, true] {
+            let case = Case { causal, ..Case::new(70, 203, head_dim) }.heads(2, 1);
+            check::<BF16>(&case, &case.inputs::<BF16>());
+        }
+    }
+}
+
+/// More work than the emulated chip has multiprocessors, so that blocks take work several times.
+#[test]
+fn blocks_take_work_several_times() {
+    for causal in [false, true] {
+        let case = Case { causal, ..Case::new(400, 300, 64) }.heads(3, 1).kv_len(&[300, 300]);
+        check::<F16>(&case, &case.inputs::<F16>());
+    }
+}
+
+/// NaN in the keys and values of padding, from lengths at, before and behind the edges of tiles on.
+#[test]
+fn padding_may_hold_anything() {
+    for causal in [false, true] {
+        let case = Case { causal, ..Case::new(65, 170, 128) }.heads(2, 1).kv_len(&[0, 1, 80, 127, 169, 170]);
+        check::<BF16>(&case, &poisoned::<BF16>(&case));
+    }
+}
+
+/// Rows that see nothing, more rows than keys, one key, one row.
+#[test]
+fn odd_lengths() {
+    for (seqlen_q, seqlen_kv) in [(1, 1), (1, 300), (200, 3), (129, 128), (191, 80)] {
+        for causal in [false, true] {
+            let case = Case { causal, ..Case::new(seqlen_q, seqlen_kv, 128) };
+            check::<F16>(&case, &case.inputs::<F16>());
+        }
+    }
+}
+
+/// Maxima that grow by more and by less than what lazy rescaling lets pass.
+#[test]
+fn growing_maxima() {
+    for amplitude in [0.1, 3.0, 12.0] {
+        let case = Case { amplitude, ..Case::new(64, 400, 128) };
+        check::<BF16>(&case, &case.inputs::<BF16>());
+    }
+}
+
+/// The order in which blocks draw their work does not reach the results.
+#[test]
+fn reruns_are_equal_bit_for_bit() {
+    let case = Case::new(260, 260, 64).heads(4, 2).causal();
+    let inputs = case.inputs::<BF16>();
+    let run = |seed| case.forward::<BF16>(&Device::emulator(Target::SM_90A).unwrap().with_seed(seed), &inputs);
+    assert!(run(1).same(&run(2)));
+}
