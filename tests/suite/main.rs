@@ -24,4 +24,5 @@ mod manner;
 mod report;
 mod sanitizer;
 mod snapshots;
+mod tiles;
 mod ui;

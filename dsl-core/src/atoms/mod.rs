@@ -13,6 +13,8 @@
 //! it, and an arm in the lowerings.
 
 mod banks;
+mod copy_spec;
+mod draw;
 mod flat;
 mod fragment;
 mod global_tile;
@@ -28,6 +30,8 @@ mod tiled_mma;
 mod tests;
 
 pub use banks::{Spread, WarpAccess, access_conflicts, bank_phases, conflict_free};
+pub use copy_spec::{COPY_TABLE, CopySpec, Memory};
+pub use draw::{Cell, Drawing, MAX_EXTENT};
 pub use fragment::{Element, FactorA, FactorB, Fragment, FragmentA, FragmentB, FragmentC, gemm, operand};
 pub use global_tile::GlobalTile;
 pub use operand_load::{GlobalOperand, SharedOperand};

@@ -38,7 +38,7 @@ pub struct TiledCopy<T: Scalar> {
 }
 
 /// A layout of threads as the place of each one.
-fn places(threads: &Layout) -> Result<(Vec<[usize; 2]>, [usize; 2]), LayoutError> {
+pub(super) fn places(threads: &Layout) -> Result<(Vec<[usize; 2]>, [usize; 2]), LayoutError> {
     let flat = Flat::of(&threads.clone().into_layout()?)?;
     let count = usize::try_from(threads.static_size()?).unwrap_or(0);
     let mut places = vec![None; count];

@@ -69,13 +69,7 @@ impl<M: MmaAtom> TiledMma<M> {
 
     /// The part of thread `t` of the block.
     pub(super) fn part_of(&self, role: Role, t: usize) -> [usize; 2] {
-        let warp = t / M::SPEC.threads();
-        let (m, n) = (warp / self.warps[1], warp % self.warps[1]);
-        match role {
-            Role::A => [m, 0],
-            Role::B => [n, 0],
-            Role::C => [m, n],
-        }
+        part_of(role, self.warps, t / M::SPEC.threads())
     }
 
     /// Rows and columns of one warp's part; an error where they are no whole atoms.
@@ -107,16 +101,25 @@ impl<M: MmaAtom> TiledMma<M> {
         self.coordinate(Role::C, part, loc).map(|offset| I32::from_raw(offset.materialize(loc)))
     }
 
-    pub(super) fn coordinate(&self, role: Role, part: [usize; 2], loc: Loc) -> [Offset; 2] {
+    /// The largest power of two that divides where every thread's part of C begins along a dimension.
+    fn thread_unit(&self, part: [usize; 2], dimension: usize) -> usize {
+        let starts = (0..self.threads()).map(|t| self.start(Role::C, part, dimension, t));
+        1 << starts.map(usize::trailing_zeros).min().unwrap_or(0).min(20)
+    }
+
+    /// Where the part of thread `t` begins along a dimension.
+    fn start(&self, role: Role, part: [usize; 2], dimension: usize, t: usize) -> usize {
         let spec = M::SPEC;
         let [rows, _] = spec.extents(role);
+        let index = spec.operand(role).tv.index(t % spec.threads(), 0);
+        let inside = [index % rows, index / rows];
+        self.part_of(role, t)[dimension] * part[dimension] + inside[dimension]
+    }
+
+    pub(super) fn coordinate(&self, role: Role, part: [usize; 2], loc: Loc) -> [Offset; 2] {
         let number = ids::linear_thread(loc);
         [0, 1].map(|dimension| {
-            let f = |t: usize| {
-                let index = spec.operand(role).tv.index(t % spec.threads(), 0);
-                let inside = [index % rows, index / rows];
-                (self.part_of(role, t)[dimension] * part[dimension] + inside[dimension]) as i64
-            };
+            let f = |t: usize| self.start(role, part, dimension, t) as i64;
             let digits = linear(self.threads(), f).and_then(|(_, digits)| Offset::of_thread(&digits, number, loc).ok());
             digits.unwrap_or_else(|| Offset::known(0))
         })
@@ -153,7 +156,9 @@ impl<M: MmaAtom> TiledMma<M> {
         let loc = Location::caller();
         let part = self.part_shape(Role::C, tile.shape(), loc);
         let origin = self.coordinate(Role::C, part, loc);
-        GlobalSums { tile: tile.of_thread(origin, loc), origin, atom: PhantomData }
+        let along = tile.contiguous().unwrap_or(1);
+        let widest = tile.widest().min(self.thread_unit(part, along));
+        GlobalSums { tile: tile.of_thread(origin, loc), origin, along, widest, atom: PhantomData }
     }
 
     /// Writes sums, converted as `.cast` converts, to a tile of shared memory whose modes are `(m, n)`. Neighbours in a
@@ -165,7 +170,9 @@ impl<M: MmaAtom> TiledMma<M> {
     {
         let loc = Location::caller();
         let Some(part) = Partition::new(self, tile, Role::C, loc) else { return };
-        for run in runs(sums, 1, part.widest(1)) {
+        let part_shape = self.part_shape(Role::C, part.flat.shape(), loc);
+        let widest = part.widest(1).min(16 / T::BYTES).min(self.thread_unit(part_shape, 1));
+        for run in runs(sums, 1, widest.max(1)) {
             let Some(first) = run.first() else { continue };
             let value = converted::<M, T>(sums, &run, loc);
             let address = part.address(tile, [first.row, first.column], loc);
@@ -174,32 +181,37 @@ impl<M: MmaAtom> TiledMma<M> {
     }
 }
 
-/// Neighbours of a fragment along a dimension, in powers of two up to `widest`.
-fn runs<M: MmaAtom>(sums: &FragmentC<M>, along: usize, widest: usize) -> Vec<Vec<super::Element>> {
-    let mut elements = sums.elements();
-    let place = |element: &super::Element| [element.row, element.column];
-    elements.sort_by_key(|element| (place(element)[1 - along], place(element)[along]));
-    let mut runs: Vec<Vec<super::Element>> = Vec::new();
-    for element in elements {
-        let at = place(&element);
-        match runs.last_mut() {
-            Some(run)
-                if run.len() < widest
-                    && run
-                        .last()
-                        .map(place)
-                        .is_some_and(|last| last[1 - along] == at[1 - along] && last[along] + 1 == at[along])
-                    && run.first().is_some_and(|first| place(first)[along].is_multiple_of(widest)) =>
-            {
-                run.push(element);
-            }
-            _ => runs.push(vec![element]),
-        }
+/// The part of an operand that warp number `warp` of `warps` has.
+pub(super) fn part_of(role: Role, warps: [usize; 2], warp: usize) -> [usize; 2] {
+    let across = warps[1].max(1);
+    let (m, n) = (warp / across, warp % across);
+    match role {
+        Role::A => [m, 0],
+        Role::B => [n, 0],
+        Role::C => [m, n],
     }
-    // A run that is shorter than a power of two goes one by one.
-    runs.into_iter()
-        .flat_map(|run| if run.len() == widest { vec![run] } else { run.into_iter().map(|e| vec![e]).collect() })
-        .collect()
+}
+
+/// A fragment's values in runs of neighbours along a dimension. The length of a run is a power of two, at most `widest`,
+/// and it begins at a multiple of its length, but for the thread's own part: that is a multiple of `widest`.
+fn runs<M: MmaAtom>(sums: &FragmentC<M>, along: usize, widest: usize) -> Vec<Vec<super::Element>> {
+    let place = |element: &super::Element| {
+        let place = [element.row, element.column];
+        (place[1 - along], place[along])
+    };
+    let mut elements = sums.elements();
+    elements.sort_by_key(place);
+    let mut runs = Vec::new();
+    let mut rest = elements.as_slice();
+    while let Some(first) = rest.first().map(place) {
+        let neighbours = (0..).zip(rest).take_while(|(at, e)| place(e) == (first.0, first.1 + at)).count();
+        let aligned = if first.1 == 0 { widest } else { widest.min(1 << first.1.trailing_zeros()) };
+        let length = aligned.min(1 << neighbours.max(1).ilog2());
+        let (run, after) = rest.split_at(length.max(1));
+        runs.push(run.to_vec());
+        rest = after;
+    }
+    runs
 }
 
 /// Some sums, converted together.
@@ -235,6 +247,9 @@ pub(super) fn write(value: RawValue, address: RawValue, ty: IrType, mask: Option
 pub struct GlobalSums<M: MmaAtom, T: Scalar, A: Writable> {
     tile: GlobalTile<T, A>,
     origin: [Offset; 2],
+    /// The dimension in which neighbours go together, and how many of them.
+    along: usize,
+    widest: usize,
     atom: PhantomData<M>,
 }
 
@@ -244,8 +259,7 @@ impl<M: MmaAtom<C: Num>, T: CastTarget, A: Writable> GlobalSums<M, T, A> {
     #[track_caller]
     pub fn store(&self, sums: &FragmentC<M>) {
         let loc = Location::caller();
-        let along = self.tile.contiguous().unwrap_or(1);
-        for run in runs(sums, along, self.tile.widest()) {
+        for run in runs(sums, self.along, self.widest) {
             let Some(first) = run.first() else { continue };
             let value = converted::<M, T>(sums, &run, loc);
             let at = [first.row, first.column].map(|part| Offset::known(part as i64));

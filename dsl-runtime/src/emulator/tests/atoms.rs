@@ -1,6 +1,6 @@
 //! Every matrix instruction of the core's table against the plain product of random matrices.
 
-use lacewing_core::atoms::{MMA_TABLE, MatrixOp, MmaSpec, OperandSpec, Role};
+use lacewing_core::atoms::{COPY_TABLE, MMA_TABLE, MatrixOp, MmaSpec, OperandSpec, Role};
 use lacewing_core::{ScalarType, Target};
 
 use super::*;
@@ -232,4 +232,24 @@ fn the_birth_of_an_infinity_in_any_atom_is_told() {
     let report = kernel.report(&[big.clone(), big, zero, Arg::Uninit(1024)]);
     let text = report.to_string();
     assert!(text.contains("in a matrix product"), "{text}");
+}
+
+/// `ldmatrix` moves what its description says: bits of the rows that its threads name to bits of its threads.
+#[test]
+fn ldmatrix_is_its_description() {
+    for (count, trans) in [(1, false), (2, false), (4, false), (1, true), (2, true), (4, true)] {
+        let name = format!("ldmatrix.x{count}{}", if trans { ".trans" } else { "" });
+        let spec = COPY_TABLE.iter().find(|spec| spec.name == name).unwrap();
+        assert_eq!((spec.threads(), spec.bits()), (32, 32 * count), "{name}");
+        // Halves of each thread; element e of row r of matrix m holds 64 m + 8 (r ^ 7) + e.
+        let halves = super::matrix::ldmatrix(count, trans);
+        for thread in 0..32 {
+            for half in 0..2 * count {
+                let bit = spec.destination.index(thread, 16 * half);
+                let (row, element) = (bit / 128, bit % 128 / 16);
+                let wanted = (8 * (row / 8) + (row % 8 ^ 7)) * 8 + element;
+                assert_eq!(usize::from(halves[thread * 2 * count + half]), wanted, "{name}, thread {thread}, {half}");
+            }
+        }
+    }
 }
