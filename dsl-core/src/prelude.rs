@@ -15,7 +15,7 @@ pub use crate::types::{
 };
 pub use crate::types::{
     Atomic, AtomicInt, BF16, Bool, BufferRsrc, CastTarget, Elements, F8E4M3, F8E5M2, F16, F32, F64, Float, FloatExt,
-    I8, I16, I32, I64, Int, IntExt, MmaElement, Num, NumExt, Ordering, Place, Scalar, ScalarExt, Scope, Shared,
+    I8, I16, I32, I64, Index, Int, IntExt, MmaElement, Num, NumExt, Ordering, Place, Scalar, ScalarExt, Scope, Shared,
     SharedArray, SharedSlice, SharedTile, Shuffle, Signed, SignedExt, Tensor, TensorMut, U8, U16, U32, U64, Vector,
     all, any, ballot, barrier, block_dim, block_id, broadcast_first, cp_async, cp_async_commit, cp_async_wait,
     elect_one, elements, fence, grid_dim, lane_id, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans,

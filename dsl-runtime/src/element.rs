@@ -109,6 +109,9 @@ macro_rules! float8 {
 
 float8! { F8E4M3; F8E5M2; }
 
+/// Positions lie in memory as 64-bit integers.
+impl ElementOf<types::Index> for i64 {}
+
 impl sealed::Sealed for bool {}
 impl Element for bool {
     type Dsl = types::Bool;

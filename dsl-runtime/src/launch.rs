@@ -574,6 +574,13 @@ scalars! {
     f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, float8::F8E4M3 => F8E4M3, float8::F8E5M2 => F8E5M2,
 }
 
+/// A position is a signed number of 64 bits in the kernel, so lengths that a host can have are the same there.
+impl Arg<types::Index> for usize {
+    fn pass(self, arguments: &mut Arguments) {
+        arguments.scalar(self as i64);
+    }
+}
+
 impl<T: Scalar, H: ElementOf<T>, const RANK: usize> Arg<Tensor<T, RANK>> for &DevTensor<H, RANK> {
     fn pass(self, arguments: &mut Arguments) {
         arguments.tensor(self, false);

@@ -97,12 +97,7 @@ impl<T: Element, const RANK: usize> TensorMap<T, RANK> {
         mutable: bool,
     ) -> Result<Self, Error> {
         let box_shape = box_shape.map(|elements| u32::try_from(elements).unwrap_or(u32::MAX));
-        let view = View {
-            scalar: T::TYPE,
-            offset: tensor.offset,
-            extents: &tensor.extents,
-            strides: &tensor.strides,
-        };
+        let view = View { scalar: T::TYPE, offset: tensor.offset, extents: &tensor.extents, strides: &tensor.strides };
         Plan::new(&view, &box_shape, swizzle.bytes())
             .map_err(|reason| Error::Shape(format!("tensor map: {reason}")))?;
         Ok(Self { tensor: tensor.part(), box_shape, swizzle, mutable })
@@ -277,7 +272,13 @@ mod tests {
     use half::bf16;
     use lacewing_core::Target;
 
-    fn plan(offset: usize, extents: &[usize], strides: &[i64], box_shape: &[u32], swizzle: u32) -> Result<Plan, String> {
+    fn plan(
+        offset: usize,
+        extents: &[usize],
+        strides: &[i64],
+        box_shape: &[u32],
+        swizzle: u32,
+    ) -> Result<Plan, String> {
         Plan::new(&View { scalar: ScalarType::Bf16, offset, extents, strides }, box_shape, swizzle)
     }
 
@@ -306,7 +307,10 @@ mod tests {
                 plan(0, &[1000, 64], &[64, 1], &[64, 257], 128),
                 "its box has 257 elements in dimension 0, and 1 to 256 are possible",
             ),
-            (plan(0, &[1000, 64], &[64, 1], &[0, 8], 128), "its box has 0 elements in dimension 1, and 1 to 256 are possible"),
+            (
+                plan(0, &[1000, 64], &[64, 1], &[0, 8], 128),
+                "its box has 0 elements in dimension 1, and 1 to 256 are possible",
+            ),
             (
                 plan(0, &[4, 0, 64], &[64, 64, 1], &[64, 8, 1], 128),
                 "dimension 1 of the tensor [4, 0, 64] has 0 elements, and 1 to 2^32 are possible",

@@ -73,7 +73,7 @@ static RUNNER: SimpleRunner = SimpleRunner {
 fn run_typed<T: HostFloat>(device: &Device, settings: &Settings, inputs: &Tensors) -> Result<Tensors, Error> {
     let x = device.tensor_from::<T::Host, 1>(&inputs["x"])?;
     let mut y = device.tensor_from::<T::Host, 1>(&inputs["y"])?;
-    run::<T>(host_float::<T>(settings.f32("a")?)?, &x, &mut y)?;
+    run::<T>(host_float::<T>("a", settings.f32("a")?)?, &x, &mut y)?;
     Ok(Tensors::from([("y".to_owned(), y.to_host()?)]))
 }
 

@@ -19,7 +19,7 @@ use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
 use lacewing_runtime::{DevTensor, Device, Error, KernelExt, LaunchStats, Tensors};
 
 use crate::reference::{self, unit_roundoff};
-use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape};
+use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, expected};
 
 /// Threads of a block.
 const THREADS: usize = 128;
@@ -89,6 +89,7 @@ static RUNNER: SimpleRunner = SimpleRunner {
             optional: false,
             about: "what each column is multiplied with",
         },
+        expected("y", &["R", "C"]),
     ],
     outputs: &[matrix("y", "the RMS norm of each row of x, weighted")],
     dimensions: &[

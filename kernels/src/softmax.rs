@@ -20,7 +20,7 @@ use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
 use lacewing_runtime::{DevTensor, Device, Error, KernelExt, LaunchStats, Tensors};
 
 use crate::reference::{self, unit_roundoff};
-use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape};
+use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, expected};
 
 /// Threads of a block.
 const THREADS: usize = 128;
@@ -79,7 +79,7 @@ const fn matrix(name: &'static str, about: &'static str) -> TensorSpec {
 }
 
 static RUNNER: SimpleRunner = SimpleRunner {
-    inputs: &[matrix("x", "a matrix")],
+    inputs: &[matrix("x", "a matrix"), expected("y", &["R", "C"])],
     outputs: &[matrix("y", "the softmax of each row of x")],
     dimensions: &[
         Dimension { name: "R", default: 20, about: "rows" },

@@ -17,7 +17,7 @@ use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats, Tensors};
 
 use crate::reference;
-use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape};
+use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, expected};
 
 /// Rows and columns of a tile.
 const TILE: usize = 32;
@@ -76,7 +76,10 @@ where
 }
 
 static RUNNER: SimpleRunner = SimpleRunner {
-    inputs: &[TensorSpec { name: "x", dimensions: &["R", "C"], types: FLOATS, optional: false, about: "a matrix" }],
+    inputs: &[
+        TensorSpec { name: "x", dimensions: &["R", "C"], types: FLOATS, optional: false, about: "a matrix" },
+        expected("y", &["C", "R"]),
+    ],
     outputs: &[TensorSpec { name: "y", dimensions: &["C", "R"], types: FLOATS, optional: false, about: "x'" }],
     dimensions: &[
         Dimension { name: "R", default: 100, about: "rows of x" },

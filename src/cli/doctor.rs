@@ -30,7 +30,7 @@ struct Finding {
 }
 
 pub(crate) fn doctor(arguments: &Arguments, io: &mut Io) -> Result<(), Failure> {
-    let findings = [mlir(), emulator(), ptxas(), lld(), cuda_driver(), nvidia_gpus(), amd_gpus()];
+    let findings = [mlir(), emulator(), ptxas(), lld(), device_library(), cuda_driver(), nvidia_gpus(), amd_gpus()];
     if arguments.json {
         let list: Vec<_> = findings
             .iter()
@@ -86,6 +86,20 @@ fn ptxas() -> Finding {
 
 fn lld() -> Finding {
     tool("ld.lld", lower::find_lld(None), "LLD", "makes `--emit hsaco`; it comes with the package lld-22")
+}
+
+fn device_library() -> Finding {
+    let found = lower::find_device_library(None);
+    Finding {
+        name: "ROCm device library",
+        found: found.is_ok(),
+        needed: false,
+        detail: match &found {
+            Ok(folder) => folder.display().to_string(),
+            Err(error) => error.diagnostics.iter().flat_map(|d| d.notes.iter()).map(String::as_str).collect(),
+        },
+        hint: "needed to compile `printf!` for AMD, and for nothing else: it comes with the package rocm-device-libs",
+    }
 }
 
 /// A program that the compiler looks for; `word` is in the line of `--version` that counts.

@@ -50,7 +50,9 @@ impl fmt::Display for Failure {
 impl From<lacewing_runtime::Error> for Failure {
     fn from(error: lacewing_runtime::Error) -> Self {
         let text = error.to_string();
-        if error.is_input() { Failure::Input(text) } else { Failure::Failed(text) }
+        // A launch that is refused has not run: its sizes come from the file or the command line.
+        let refused = error.is_input() || matches!(error, lacewing_runtime::Error::Launch { .. });
+        if refused { Failure::Input(text) } else { Failure::Failed(text) }
     }
 }
 
@@ -63,5 +65,20 @@ impl From<lacewing_core::Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Failure::Io(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_that_is_refused_is_a_fault_of_the_input() {
+        let refused = |kernel: &str| lacewing_runtime::Error::Launch {
+            kernel: kernel.to_owned(),
+            reason: "the grid has 65536 blocks in y, and at most 65535 are possible".to_owned(),
+        };
+        assert_eq!(Failure::from(refused("k")).status(), 2);
+        assert_eq!(Failure::from(lacewing_runtime::Error::Device("gone".to_owned())).status(), 1);
     }
 }

@@ -62,22 +62,51 @@ pub fn write(path: &Path, tensors: &Tensors) -> Result<(), Error> {
     write_atomically(path, &bytes).map_err(|error| Error::Device(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Whether a file could be written there, as far as one can tell without writing.
+/// Whether a file can be written there, before there is anything to write. A file is made beside it and removed.
 ///
 /// # Errors
 /// [`Error::Input`] when it cannot.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
-    let refuse = |reason: &str| Err(Error::Input(format!("cannot write {}: {reason}", path.display())));
+    let refuse = |reason: String| Err(Error::Input(format!("cannot write {}: {reason}", path.display())));
     if path.is_dir() {
-        return refuse("it is a folder");
+        return refuse("it is a folder".to_owned());
     }
     if path.file_name().is_none() {
-        return refuse("it is no file name");
+        return refuse("it is no file name".to_owned());
     }
     if !folder(path).is_dir() {
-        return refuse("there is no such folder");
+        return refuse("there is no such folder".to_owned());
     }
-    Ok(())
+    match fs::metadata(path) {
+        // What is there and no file, as a pipe or a terminal, is opened when there is something to write.
+        Ok(there) if !there.is_file() => Ok(()),
+        Ok(there) if there.permissions().readonly() => refuse("it is read-only".to_owned()),
+        // A name that is too long, a folder that may not be looked into.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => refuse(error.to_string()),
+        _ => {
+            let temporary = temporary(&target(path));
+            let made = File::create(&temporary).and_then(|_| fs::remove_file(&temporary));
+            made.or_else(|error| refuse(error.to_string()))
+        }
+    }
+}
+
+/// Whether two paths are one file that exists.
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// The file that a path means: a link stays a link, and what it points to is replaced.
+fn target(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A name beside a file for its content on the way. It is short, so that long names leave room for it.
+fn temporary(path: &Path) -> PathBuf {
+    folder(path).join(format!(".{}.part", std::process::id()))
 }
 
 fn folder(path: &Path) -> &Path {
@@ -94,10 +123,8 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     if path.exists() && !path.is_file() {
         return OpenOptions::new().write(true).open(path)?.write_all(content);
     }
-    // A link stays a link: what it points to is replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let temporary = folder(&path).join(format!(".{name}.{}.part", std::process::id()));
+    let path = target(path);
+    let temporary = temporary(&path);
     let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, &path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);

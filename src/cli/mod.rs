@@ -111,14 +111,19 @@ fn find<'a>(entries: &[&'a KernelEntry], name: &str) -> Result<&'a KernelEntry, 
         .ok_or_else(|| Failure::input(unknown("kernel", name, entries.iter().map(|entry| entry.name))))
 }
 
-/// The settings of a kernel with `--set name=value` applied in order.
+/// The settings of a kernel with each `--set name=value` applied. A name that is set twice is refused: one of the
+/// values would be lost.
 fn settings(entry: &KernelEntry, set: &[String]) -> Result<Settings, Failure> {
     let mut settings = Settings::defaults(entry.parameters);
     for assignment in set {
         let (name, value) = assignment
             .split_once('=')
             .ok_or_else(|| Failure::input(format!("`--set` takes name=value, not `{assignment}`")))?;
-        settings.set(name.trim(), value.trim())?;
+        let name = name.trim();
+        if settings.has(name) && settings.is_given(name) {
+            return Err(Failure::input(format!("`{name}` is set twice")));
+        }
+        settings.set(name, value.trim())?;
     }
     Ok(settings)
 }

@@ -1,6 +1,6 @@
 //! `lacewing run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use lacewing_runtime::compare::Comparison;
@@ -35,7 +35,8 @@ pub(crate) struct Arguments {
     /// Set a compile-time parameter
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Compare the outputs with the reference on the host; attention: with `o` and `lse` of the file, if there
+    /// Compare the outputs with those that the file carries (attention: `o`, `lse`), else with the reference on the
+    /// host; says which
     #[arg(long)]
     check: bool,
     /// Write the outputs to a safetensors file
@@ -47,6 +48,9 @@ pub(crate) struct Arguments {
     /// The emulator's checks: all, none, or names with commas (bounds, init, nan, inf, races, copies, performance)
     #[arg(long, value_name = "NAMES", default_value = "all")]
     checks: String,
+    /// Operations after which the emulator takes a warp's loop for endless
+    #[arg(long, value_name = "COUNT")]
+    op_budget: Option<u64>,
     /// Write JSON about the run
     #[arg(long)]
     json: bool,
@@ -69,6 +73,7 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
     // With `--json`, standard output holds the JSON and nothing else.
     let printed = if arguments.json { Printed::Stderr } else { Printed::Stdout };
     let checks: Checks = arguments.checks.parse().map_err(Failure::input)?;
+    let checks = arguments.op_budget.map_or(checks, |operations| checks.with_op_budget(operations));
     // Synchronous, so that a fault on a GPU names its kernel.
     let device = Device::from_name(&arguments.device)?
         .with_seed(arguments.seed)
@@ -80,14 +85,15 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
         entry.build_for(&settings, device.target())?;
     }
     if let Some(path) = &arguments.output {
-        files::check_writable(path)?;
+        check_output(path, arguments.inputs.as_deref())?;
     }
 
     let mut inputs = read_inputs(runner, &settings, arguments)?;
     let mut notices = extra_tensors(runner, &inputs);
-    let named = |error: lacewing_runtime::Error| match &arguments.inputs {
-        Some(path) if error.is_input() => Failure::input(format!("{}: {error}", path.display())),
-        _ => Failure::from(error),
+    // What is wrong with the inputs is said with their file.
+    let named = |error: lacewing_runtime::Error| match (&arguments.inputs, Failure::from(error)) {
+        (Some(path), Failure::Input(text)) => Failure::input(format!("{}: {text}", path.display())),
+        (_, failure) => failure,
     };
     check_tensors(runner.inputs(), &inputs).map_err(named)?;
     runner.prepare(&mut settings, &mut inputs, &mut notices).map_err(named)?;
@@ -97,9 +103,10 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
 
     let start = Instant::now();
     let progress = Progress::start(format!("{} on {device}", entry.name));
-    let outputs = runner.run(&device, &settings, &inputs)?;
+    let outputs = runner.run(&device, &settings, &inputs).map_err(named)?;
     let seconds = start.elapsed().as_secs_f64();
-    let comparisons = if arguments.check { runner.compare(&settings, &inputs, &outputs)? } else { Vec::new() };
+    let comparisons =
+        if arguments.check { runner.compare(&settings, &inputs, &outputs).map_err(named)? } else { Vec::new() };
     drop(progress);
 
     let held = comparisons.iter().all(Comparison::holds);
@@ -120,6 +127,18 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
         text.push_str("; the output was not written");
     }
     Err(Failure::failed(text))
+}
+
+/// Refuses an output file that could not be written, before the work.
+fn check_output(path: &Path, inputs: Option<&Path>) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Err(Failure::input("tensors do not go to standard output, which tells about the run: name a file"));
+    }
+    files::check_writable(path)?;
+    if inputs.is_some_and(|inputs| files::same_file(inputs, path)) {
+        return Err(Failure::input(format!("{}: the output would replace the inputs", path.display())));
+    }
+    Ok(())
 }
 
 fn read_inputs(runner: &dyn Runner, settings: &Settings, arguments: &Arguments) -> Result<Tensors, Failure> {

@@ -277,7 +277,7 @@ fn attention_is_clean_under_ten_seeds() {
     for (sizes, head_dim, causal) in shapes {
         let dimension = format!("D={head_dim}");
         let sizes: Vec<&str> = sizes.iter().copied().chain([dimension.as_str()]).collect();
-        for target in [Target::SM_80, Target::GFX942] {
+        for target in [Target::SM_80, Target::SM_90A, Target::GFX942] {
             clean(fwd, target, &sizes, &[("causal", causal)]);
         }
     }

@@ -7,7 +7,7 @@ use super::offset::Offset;
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue, Space};
 use crate::types::arith::{self, Binary};
-use crate::types::{Access, Cmp, Index, Scalar, Tensor, TensorMut, place};
+use crate::types::{Access, Cmp, Indices, Scalar, Tensor, TensorMut, place};
 use crate::{Diagnostic, ScalarType};
 
 /// A tile of `shape[0] x shape[1]` elements of a tensor of rank 2, with what is left of the tensor from its first
@@ -177,7 +177,7 @@ macro_rules! tiles {
             /// Tile number `coordinate` of the tensor cut into tiles of `shape` elements: CuTe's `local_tile`, with what
             /// is left of the tensor as its residue.
             #[track_caller]
-            pub fn tile(self, shape: [usize; 2], coordinate: impl Index<2>) -> GlobalTile<T, crate::types::$access> {
+            pub fn tile(self, shape: [usize; 2], coordinate: impl Indices<2>) -> GlobalTile<T, crate::types::$access> {
                 let view = self.local_tile(shape, coordinate);
                 let (base, left, strides) = view.parts();
                 GlobalTile::new(base, shape, left, strides)

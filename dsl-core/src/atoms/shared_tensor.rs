@@ -8,7 +8,7 @@ use crate::layout::{ComposedLayout, Coord, Layout, LayoutError, Nested, Swizzle,
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, IrType, Loc, RawValue, Space};
 use crate::types::arith::{self, Binary};
-use crate::types::{Coordinate, I32, InShared, Index, KernelMath, Place, Scalar, place, shared_array_named};
+use crate::types::{Coordinate, I32, InShared, Indices, KernelMath, Place, Scalar, place, shared_array_named};
 use crate::{Diagnostic, ScalarType, SourceLocation};
 
 /// A layout of memory, or why there is none: what functions of kernels take that need one.
@@ -130,7 +130,7 @@ impl<T: Scalar> SharedTensor<T> {
 
     /// The element at a coordinate, one index for each mode: `I32`, `I64`, `usize` or `i32`.
     #[track_caller]
-    pub fn at<const R: usize>(&self, index: impl Index<R>) -> Place<T, InShared> {
+    pub fn at<const R: usize>(&self, index: impl Indices<R>) -> Place<T, InShared> {
         let loc = Location::caller();
         let mut math = KernelMath::<I32>::at([], loc);
         let part = |coordinate: place::Coord| match coordinate {

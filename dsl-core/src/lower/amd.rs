@@ -131,14 +131,6 @@ pub(super) fn assert<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
     b.if_then(failed, |b| b.intrinsic("llvm.trap", &[], None).map(|_| ()))
 }
 
-pub(super) fn printf(op: Op<'_>) -> Error {
-    refuse(
-        op,
-        "printf does not exist on AMD targets: it needs ROCm's device library",
-        "debug this kernel in the emulator, or on an NVIDIA target",
-    )
-}
-
 /// Largest `num_records` used, and an offset beyond it. A multiple of 16, so that no wide access
 /// that starts there wraps around.
 const BUFFER_LIMIT: i64 = 0xffff_fff0;

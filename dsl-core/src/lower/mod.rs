@@ -27,6 +27,7 @@ mod mix;
 mod numeric;
 mod nvidia;
 mod pipeline;
+mod printf;
 mod report;
 mod rewrite;
 mod tools;
@@ -43,7 +44,7 @@ use crate::{Diagnostic, Error, KernelMeta, Target, Traced, dialect};
 pub use mix::{Class, Mix};
 pub use pipeline::{describe, toolchain};
 pub use report::{Report, Resources, Warning, find_nvdisasm};
-pub use tools::{PtxasLog, assemble, find_lld, find_ptxas, ptxas_version};
+pub use tools::{PtxasLog, assemble, find_device_library, find_lld, find_ptxas, ptxas_version};
 
 /// What to make of a traced kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,11 +108,14 @@ pub struct EmitOptions {
     pub lld: Option<PathBuf>,
     /// Refuse machine code that `ptxas` warns of or that spills registers.
     pub deny_warnings: bool,
+    /// The folder of ROCm's device library (`ockl.bc`) to use instead of the one that [`find_device_library`] finds.
+    /// Kernels that print need it on AMD, and no others.
+    pub device_library: Option<PathBuf>,
 }
 
 impl Default for EmitOptions {
     fn default() -> Self {
-        Self { opt_level: 3, ptxas: None, lld: None, deny_warnings: false }
+        Self { opt_level: 3, ptxas: None, lld: None, deny_warnings: false, device_library: None }
     }
 }
 
@@ -180,6 +184,12 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
         return Ok(Artifact::Text(traced.text()));
     }
     dialect::check_target(&traced.module, target)?;
+    let library = match what {
+        Emit::Amdgcn | Emit::Hsaco => {
+            printf::device_library(&traced.module, target, options.device_library.as_deref())?
+        }
+        _ => None,
+    };
     let mut module = traced.module.try_clone()?;
     lower(&mut module, &traced.meta)?;
     if what == Emit::Lowered {
@@ -187,7 +197,9 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
     }
     pipeline::to_llvm_dialect(&mut module, &traced.meta)?;
     let assembly = |mut module: IrModule| {
-        let bytes = pipeline::compile(&mut module, target, options.opt_level, "isa", None)?;
+        let toolkit = library.as_deref().map(|library| tools::toolkit(None, Some(library))).transpose()?;
+        let path = toolkit.as_ref().map(|toolkit| toolkit.path().to_string_lossy());
+        let bytes = pipeline::compile(&mut module, target, options.opt_level, "isa", path.as_deref())?;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         // LLVM ends the text with a zero byte.
         text.truncate(text.trim_end_matches('\0').len());
@@ -202,7 +214,8 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
             Ok(Artifact::Binary { bytes, log: Some(log) })
         }
         Emit::Hsaco => {
-            let toolkit = tools::lld_toolkit(options.lld.as_deref())?;
+            let lld = find_lld(options.lld.as_deref())?;
+            let toolkit = tools::toolkit(Some(&lld), library.as_deref())?;
             let path = toolkit.path().to_string_lossy();
             let bytes = pipeline::compile(&mut module, target, options.opt_level, "bin", Some(&path))?;
             Ok(Artifact::Binary { bytes, log: None })

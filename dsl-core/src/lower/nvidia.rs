@@ -1,9 +1,10 @@
 //! Ops that only NVIDIA chips have, or that NVVM spells its own way. Sections are the PTX ISA's.
 
 use super::build::{
-    Builder, Elem, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
+    Builder, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
 };
 use super::memory::{load_from, store_to};
+use super::printf;
 use crate::atoms::MatrixOp;
 use crate::{Error, Target};
 use melior::ir::operation::OperationLike;
@@ -247,58 +248,12 @@ pub(super) fn grid_dependency<'m>(b: &Builder<'m>, op: Op<'m>, target: Target) -
 /// `cf.assert`, which becomes a call of the driver's `__assertfail`: it prints the message, file and
 /// line, and the launch fails with an assertion error.
 pub(super) fn assert<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    // The driver prints a constant text: values that it cannot have are left to the emulator.
+    let message = string(op, "message")?;
+    let message = if op.operand_count() > 1 { printf::without_conversions(&message) } else { message };
     // The conversion reads file and line from a plain location only.
-    b.at_innermost_line().op(
-        "cf.assert",
-        &[operand(op, 0)?],
-        &[],
-        &[("msg", b.string_attr(&string(op, "message")?))],
-    )?;
+    b.at_innermost_line().op("cf.assert", &[operand(op, 0)?], &[], &[("msg", b.string_attr(&message))])?;
     Ok(())
-}
-
-/// `gpu.printf` with its arguments widened as C's variadic calls do: `vprintf` reads an `int`, a
-/// `long long` or a `double`.
-pub(super) fn printf<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
-    let format = string(op, "format")?;
-    let conversions = printf_conversions(&format);
-    let mut arguments = Vec::new();
-    for index in 0..op.operand_count() {
-        let argument = operand(op, index)?;
-        let ty = type_of(argument)?;
-        let unsigned = matches!(conversions.get(index), Some('u' | 'x' | 'X' | 'o' | 'c'));
-        arguments.push(match ty.elem {
-            _ if ty.lanes.is_some() || ty.is_fp8() => {
-                return Err(refuse(
-                    op,
-                    format!("printf cannot print a value of type {}", ty.spelling()),
-                    "print elements, cast to F32",
-                ));
-            }
-            Elem::Int(1) => b.cast("arith.extui", argument, I32)?,
-            Elem::Int(8 | 16) if unsigned => b.cast("arith.extui", argument, I32)?,
-            Elem::Int(8 | 16) => b.cast("arith.extsi", argument, I32)?,
-            Elem::F16 | Elem::Bf16 | Elem::F32 => b.cast("arith.extf", argument, Ty::scalar(Elem::F64))?,
-            _ => argument,
-        });
-    }
-    b.op("gpu.printf", &arguments, &[], &[("format", b.string_attr(&format))])?;
-    Ok(())
-}
-
-/// The conversion letters of a printf format, in order.
-fn printf_conversions(format: &str) -> Vec<char> {
-    let mut letters = Vec::new();
-    let mut rest = format.chars();
-    while let Some(c) = rest.next() {
-        if c == '%' {
-            match rest.by_ref().find(|c| c.is_ascii_alphabetic() && !"lhzjt".contains(*c) || *c == '%') {
-                Some('%') | None => {}
-                Some(letter) => letters.push(letter),
-            }
-        }
-    }
-    letters
 }
 
 /// One access of a bounded buffer: byte offset of the first element in 64 bits, and its limits.
@@ -407,14 +362,4 @@ pub(super) fn buffer_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error>
         },
     )?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conversions_of_a_format_are_found_in_order() {
-        assert_eq!(printf_conversions("a %d, %5.2f%% %llu %hhx\n"), ['d', 'f', 'u', 'x']);
-    }
 }

@@ -15,7 +15,8 @@ fn conversion(target: Target) -> String {
     let gpu = if target.is_nvidia() {
         "convert-gpu-to-nvvm{index-bitwidth=32},convert-nvvm-to-llvm".to_owned()
     } else {
-        format!("convert-gpu-to-rocdl{{index-bitwidth=32 chipset={target}}}")
+        // The runtime decides how `gpu.printf` is written, and nothing else.
+        format!("convert-gpu-to-rocdl{{index-bitwidth=32 chipset={target} runtime=HIP}}")
     };
     format!(
         "builtin.module(convert-scf-to-cf,gpu.module({gpu},reconcile-unrealized-casts,canonicalize{{region-simplify=normal}},cse))"

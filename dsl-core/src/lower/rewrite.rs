@@ -5,7 +5,7 @@ use melior::IrRewriter;
 use melior::ir::operation::OperationLike;
 
 use super::build::{Builder, Elem, Op, Ty, Val, name_of, ops_inside};
-use super::{amd, arith, elementary, hopper, memory, nvidia};
+use super::{amd, arith, elementary, hopper, memory, nvidia, printf};
 use crate::dialect::{LwOp, row};
 use crate::mlir::{IrModule, internal};
 use crate::{Error, KernelMeta, Target};
@@ -37,8 +37,7 @@ fn replacement<'m>(b: &Builder<'m>, op: Op<'m>, meta: &KernelMeta) -> Result<Opt
     }
     let nvidia = meta.target.is_nvidia();
     match name.as_str() {
-        "gpu.printf" if nvidia => nvidia::printf(b, op).map(|()| Some(vec![])),
-        "gpu.printf" => Err(amd::printf(op)),
+        "gpu.printf" => printf::printf(b, op).map(|()| Some(vec![])),
         "gpu.shuffle" if !nvidia => amd::shuffle(b, op),
         "gpu.grid_dim" if !nvidia => amd::grid_dim(b, op).map(|value| Some(vec![value])),
         "gpu.block_dim" => block_dim(b, op, meta).map(|value| Some(vec![value])),

@@ -178,25 +178,63 @@ fn denied(target: Target) -> Diagnostic {
         .help("smaller tiles or fewer stages need fewer registers; `--emit report` shows all of what ptxas says")
 }
 
-/// A folder in ROCm's layout that holds nothing but the linker, which is all that MLIR's back end
-/// takes from a ROCm installation.
-pub(super) fn lld_toolkit(explicit: Option<&Path>) -> Result<tempfile::TempDir, Error> {
-    let lld = find_lld(explicit)?;
-    let directory = tempfile::tempdir().map_err(|e| io_error("a temporary directory for ld.lld", &e))?;
-    let bin = directory.path().join("llvm/bin");
-    std::fs::create_dir_all(&bin).map_err(|e| io_error("a folder for ld.lld", &e))?;
-    link(&lld, &bin.join("ld.lld")).map_err(|e| io_error("a link to ld.lld", &e))?;
+/// Finds the folder of ROCm's device library, which has `ockl.bc` in it: `explicit`, then the variable
+/// `LACEWING_ROCM_DEVICE_LIBRARY`, then `amdgcn/bitcode` below ROCM_PATH, /opt/rocm and the system's library folders.
+///
+/// # Errors
+/// Where it was looked for and how to get it.
+pub fn find_device_library(explicit: Option<&Path>) -> Result<PathBuf, Error> {
+    const VARIABLE: &str = "LACEWING_ROCM_DEVICE_LIBRARY";
+    let variable = |name| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let given = explicit.map(Path::to_owned).or_else(|| variable(VARIABLE));
+    let places = match given {
+        Some(given) => vec![given],
+        None => {
+            let fixed = ["/opt/rocm", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
+            let roots = variable("ROCM_PATH").into_iter().chain(fixed.map(PathBuf::from));
+            roots.map(|root| root.join("amdgcn/bitcode")).collect()
+        }
+    };
+    places.iter().find(|folder| folder.join("ockl.bc").is_file()).cloned().ok_or_else(|| {
+        let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+        Diagnostic::error("ROCm's device library was not found")
+            .note(format!("looked for ockl.bc in {}", places.join(", ")))
+            .help(format!(
+                "install the package rocm-device-libs, or set {VARIABLE} to its folder; the emulator prints without it"
+            ))
+            .into()
+    })
+}
+
+/// A folder in ROCm's layout that holds what MLIR's back end takes from a ROCm installation: the linker for code
+/// objects, and the device library for kernels that print.
+pub(super) fn toolkit(lld: Option<&Path>, library: Option<&Path>) -> Result<tempfile::TempDir, Error> {
+    let directory = tempfile::tempdir().map_err(|e| io_error("a temporary directory for LLVM's AMD tools", &e))?;
+    for (tool, folder, name) in [(lld, "llvm/bin", "ld.lld"), (library, "amdgcn", "bitcode")] {
+        let Some(tool) = tool else { continue };
+        let folder = directory.path().join(folder);
+        std::fs::create_dir_all(&folder).map_err(|e| io_error("a folder for LLVM's AMD tools", &e))?;
+        link(tool, &folder.join(name)).map_err(|e| io_error(&format!("a link to {}", tool.display()), &e))?;
+    }
     Ok(directory)
 }
 
 #[cfg(unix)]
 fn link(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(from, to)
+    std::os::unix::fs::symlink(std::path::absolute(from)?, to)
 }
 
 #[cfg(not(unix))]
 fn link(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::copy(from, to).map(|_| ())
+    if from.is_file() {
+        return std::fs::copy(from, to).map(|_| ());
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

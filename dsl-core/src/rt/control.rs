@@ -24,6 +24,46 @@ fn region_of(closed: Option<ClosedRegion>) -> Region<'static> {
     region
 }
 
+/// Which of some values differ between two sides, and so have to be passed on.
+struct Differing(Vec<bool>);
+
+impl Differing {
+    fn between(one: &[RawValue], other: &[RawValue]) -> Self {
+        Self(one.iter().zip(other).map(|(one, other)| one != other).collect())
+    }
+
+    /// Those that differ here or there.
+    fn or(self, other: &Self) -> Self {
+        Self(self.0.into_iter().zip(&other.0).map(|(here, there)| here || *there).collect())
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.0.contains(&true)
+    }
+
+    /// The differing ones of `values`.
+    fn pick(&self, values: &[RawValue]) -> Vec<RawValue> {
+        values.iter().zip(&self.0).filter(|(_, differs)| **differs).map(|(value, _)| *value).collect()
+    }
+
+    /// `values`, with a result for each that differs.
+    fn merge(&self, values: &[RawValue], results: impl IntoIterator<Item = RawValue>) -> Vec<RawValue> {
+        let mut results = results.into_iter();
+        let passed = |(value, differs): (&RawValue, &bool)| match differs {
+            true => results.next().unwrap_or(RawValue::DEAD),
+            false => *value,
+        };
+        values.iter().zip(&self.0).map(passed).collect()
+    }
+}
+
+/// Splits off the first values of a list that has at least as many.
+fn split_first<const N: usize>(values: Vec<RawValue>) -> ([RawValue; N], Vec<RawValue>) {
+    let mut values = values.into_iter();
+    let first = std::array::from_fn(|_| values.next().unwrap_or(RawValue::DEAD));
+    (first, values.collect())
+}
+
 fn yield_values(trace: &mut Trace, values: &[RawValue], loc: Loc) {
     trace.emit("scf.yield", values, &[], &[], loc);
 }
@@ -95,10 +135,8 @@ pub fn if_end<V: Joined>(mut open: If, slots: &mut [Slot<'_>], values: [V; 2]) -
 fn end_if(open: &mut If, then_all: Vec<RawValue>, else_all: Vec<RawValue>) -> Vec<RawValue> {
     let loc = open.loc;
     let merged = trace::with(|t| {
-        let differing: Vec<usize> =
-            (0..then_all.len().min(else_all.len())).filter(|&i| then_all[i] != else_all[i]).collect();
-        let pick = |from: &[RawValue]| differing.iter().map(|&i| from[i]).collect::<Vec<_>>();
-        let (then_yield, else_yield) = (pick(&then_all), pick(&else_all));
+        let differing = Differing::between(&then_all, &else_all);
+        let (then_yield, else_yield) = (differing.pick(&then_all), differing.pick(&else_all));
         let result_types: Vec<_> = then_yield.iter().map(|v| t.type_of(*v).unwrap_or(IrType::BOOL)).collect();
 
         yield_values(t, &else_yield, loc);
@@ -115,11 +153,7 @@ fn end_if(open: &mut If, then_all: Vec<RawValue>, else_all: Vec<RawValue>) -> Ve
         }
         let regions = vec![region_of(then_region), region_of(else_region.filter(|_| !else_is_empty))];
         let results = t.emit_with_regions("scf.if", &[open.condition], &result_types, &[], regions, loc);
-        let mut merged = then_all.clone();
-        for (result, &index) in results.iter().zip(&differing) {
-            merged[index] = *result;
-        }
-        merged
+        differing.merge(&then_all, results)
     });
     merged.unwrap_or_default()
 }
@@ -157,8 +191,8 @@ pub fn guard(flags: &[Bool], slots: &mut [Slot<'_>]) -> Option<Guard> {
         }
     }
     let Some(left) = open else { return Some(Guard::Open) };
-    let stayed = not(left, loc);
-    Some(Guard::If(begin_if(stayed.raw(), read_all(slots), loc)))
+    let stayed = arith::not(left.raw(), loc);
+    Some(Guard::If(begin_if(stayed, read_all(slots), loc)))
 }
 
 /// Ends what [`guard`] began.
@@ -184,16 +218,6 @@ pub fn ret_join<V: Poison>(returned: Bool, early: V, tail: V) -> V {
     let mut open = begin_if(returned.raw(), Vec::new(), Location::caller());
     if_else(&mut open, &mut []);
     if_end(open, &mut [], [early, tail])
-}
-
-pub(super) fn not(value: Bool, loc: Loc) -> Bool {
-    match trace::with(|t| t.known(value.raw())).flatten() {
-        Some(known) => constant_bool(known == 0, loc),
-        None => {
-            let one = constant_bool(true, loc);
-            Bool::from_raw(trace::emit1("arith.xori", &[value.raw(), one.raw()], IrType::BOOL, &[], loc))
-        }
-    }
 }
 
 pub(super) fn any(flags: &[Bool], loc: Loc) -> Bool {
@@ -235,14 +259,22 @@ impl Bounds {
         let Some(step) = self.known(self.step) else {
             let zero = trace::constant(self.ty, Constant::Int(0), loc);
             let positive = arith::compare(Cmp::Gt, self.ty, self.step, zero, loc);
-            let message = Attr::Str("the step of this loop is not positive".to_owned());
-            trace::emit0("lw.assert", &[positive], &[("message", message)], loc);
+            let number = if self.ty == ScalarType::I32 { "%d" } else { "%lld" };
+            let message = format!(
+                "the step of this loop is {number}, and must be positive: it goes from {number} up to {number}"
+            );
+            let values = [positive, self.step, self.lo, self.hi];
+            trace::emit0("lw.assert", &values, &[("message", Attr::Str(message))], loc);
             return;
         };
         if step <= 0 {
             let (what, why) = match step {
                 0 => ("the step of this loop is zero", "this loop cannot end"),
                 _ => ("the step of this loop is negative", "run-time loops count up"),
+            };
+            let why = match (self.known(self.lo), self.known(self.hi)) {
+                (Some(lo), Some(hi)) => format!("{why}: it goes from {lo} up to {hi}"),
+                _ => why.to_owned(),
             };
             trace::error(
                 loc,
@@ -327,8 +359,7 @@ pub fn for_begin<R: super::RtRange<I>, I>(range: R, slots: &mut [Slot<'_>], exit
             // 64 bits can overflow too: then the loop counts its rounds.
             let rounds = overflows && bounds.ty == ScalarType::I64;
             let range = if rounds { count_rounds(lo, hi, step, loc) } else { [lo, hi, step] };
-            let arguments = open_for(IrType::I64, &carried, loc);
-            let counter = arguments[0];
+            let ([counter], arguments) = open_for(IrType::I64, &carried, loc);
             let iv = if rounds {
                 let ahead = arith::binary(Binary::Mul, ScalarType::I64, counter, step, loc);
                 arith::binary(Binary::Add, ScalarType::I64, lo, ahead, loc)
@@ -336,11 +367,11 @@ pub fn for_begin<R: super::RtRange<I>, I>(range: R, slots: &mut [Slot<'_>], exit
                 narrow(counter, bounds.ty, loc)
             };
             let shape = if exits > 0 { LoopShape::Leaving { range, counter } } else { LoopShape::Wide { range } };
-            (shape, arguments[1..].to_vec(), iv)
+            (shape, arguments, iv)
         }
         _ => {
-            let arguments = open_for(IrType::Scalar(bounds.ty), &carried, loc);
-            (LoopShape::Direct, arguments[1..].to_vec(), arguments[0])
+            let ([iv], arguments) = open_for(IrType::Scalar(bounds.ty), &carried, loc);
+            (LoopShape::Direct, arguments, iv)
         }
     };
     write_all(slots, &init, &arguments);
@@ -359,10 +390,12 @@ fn count_rounds(lo: RawValue, hi: RawValue, step: RawValue, loc: Loc) -> [RawVal
     [int(0), rounds, int(1)]
 }
 
-fn open_for(index: IrType, carried: &[IrType], loc: Loc) -> Vec<RawValue> {
-    let mut arguments = vec![index];
+/// Opens the body of a loop: its counter, and its carried arguments.
+fn open_for(counter: IrType, carried: &[IrType], loc: Loc) -> ([RawValue; 1], Vec<RawValue>) {
+    let mut arguments = vec![counter];
     arguments.extend(carried);
-    trace::with(|t| t.open_region(&arguments, loc)).unwrap_or_else(|| vec![RawValue::DEAD; arguments.len()])
+    let opened = trace::with(|t| t.open_region(&arguments, loc));
+    split_first(opened.unwrap_or_else(|| vec![RawValue::DEAD; arguments.len()]))
 }
 
 fn narrow(counter: RawValue, ty: ScalarType, loc: Loc) -> RawValue {
@@ -415,16 +448,16 @@ fn end_for(
 ) -> Vec<RawValue> {
     let loc = core.loc;
     trace::with(|t| {
-        let kept: Vec<usize> = (0..initial.len()).filter(|&i| yielded[i] != core.arguments[i]).collect();
-        let values: Vec<_> = kept.iter().map(|&i| yielded[i]).collect();
-        yield_values(t, &values, loc);
+        let kept = Differing::between(yielded, &core.arguments);
+        yield_values(t, &kept.pick(yielded), loc);
         let body = t.close_region();
         if let Some(body) = &body {
             drop_arguments(t, &body.block, 1, &core.arguments, initial, &kept, loc);
         }
+        let passed = kept.pick(initial);
+        let result_types: Vec<_> = passed.iter().map(|value| t.type_of(*value).unwrap_or(IrType::BOOL)).collect();
         let mut operands = range.to_vec();
-        operands.extend(kept.iter().map(|&i| initial[i]));
-        let result_types: Vec<_> = kept.iter().map(|&i| t.type_of(initial[i]).unwrap_or(IrType::BOOL)).collect();
+        operands.extend(passed);
         let mut attributes = Vec::new();
         if let Some(factor) = bounds.unroll {
             attributes.push(("lw.unroll", Attr::Int(i64::from(factor))));
@@ -433,11 +466,7 @@ fn end_for(
             attributes.push(("lw.pipeline", Attr::Int(i64::from(stages))));
         }
         let results = t.emit_with_regions("scf.for", &operands, &result_types, &attributes, vec![region_of(body)], loc);
-        let mut all = initial.to_vec();
-        for (result, &index) in results.iter().zip(&kept) {
-            all[index] = *result;
-        }
-        all
+        kept.merge(initial, results)
     })
     .unwrap_or_default()
 }
@@ -454,11 +483,11 @@ fn end_leaving(
 ) -> Vec<RawValue> {
     let loc = core.loc;
     trace::with(|t| {
-        let kept: Vec<usize> = (0..initial.len()).filter(|&i| yielded[i] != core.arguments[i]).collect();
-        let carried: Vec<_> = kept.iter().map(|&i| t.type_of(initial[i]).unwrap_or(IrType::BOOL)).collect();
-        let mut values = t.emit("arith.addi", &[counter, step], &[IrType::I64], &[], loc);
-        values.push(left.raw());
-        values.extend(kept.iter().map(|&i| yielded[i]));
+        let kept = Differing::between(yielded, &core.arguments);
+        let passed = kept.pick(initial);
+        let carried: Vec<_> = passed.iter().map(|value| t.type_of(*value).unwrap_or(IrType::BOOL)).collect();
+        let mut values = vec![t.emit1("arith.addi", &[counter, step], IrType::I64, &[], loc), left.raw()];
+        values.extend(kept.pick(yielded));
         yield_values(t, &values, loc);
         let after = t.close_region();
         if let Some(after) = &after {
@@ -467,28 +496,23 @@ fn end_leaving(
 
         let mut argument_types = vec![IrType::I64, IrType::BOOL];
         argument_types.extend(&carried);
-        let arguments = t.open_region(&argument_types, loc);
+        let ([ahead, left], arguments) = split_first(t.open_region(&argument_types, loc));
         let less = [("predicate", Attr::Int(2))];
-        let more = t.emit("arith.cmpi", &[arguments[0], hi], &[IrType::BOOL], &less, loc);
-        let one = t.constant(ScalarType::Bool, Constant::Int(1), loc);
-        let stayed = t.emit("arith.xori", &[arguments[1], one], &[IrType::BOOL], &[], loc);
-        let mut forwarded = t.emit("arith.andi", &[more[0], stayed[0]], &[IrType::BOOL], &[], loc);
-        forwarded.push(arguments[0]);
-        forwarded.extend(&arguments[2..]);
+        let more = t.emit1("arith.cmpi", &[ahead, hi], IrType::BOOL, &less, loc);
+        let stayed = t.not(left, loc);
+        let mut forwarded = vec![t.emit1("arith.andi", &[more, stayed], IrType::BOOL, &[], loc), ahead];
+        forwarded.extend(arguments);
         t.emit("scf.condition", &forwarded, &[], &[], loc);
         let before = t.close_region();
 
         let mut operands = vec![lo, t.constant(ScalarType::Bool, Constant::Int(0), loc)];
-        operands.extend(kept.iter().map(|&i| initial[i]));
+        operands.extend(passed);
         let mut result_types = vec![IrType::I64];
         result_types.extend(&carried);
         let regions = vec![region_of(before), region_of(after)];
         let results = t.emit_with_regions("scf.while", &operands, &result_types, &[], regions, loc);
-        let mut all = initial.to_vec();
-        for (result, &index) in results[1..].iter().zip(&kept) {
-            all[index] = *result;
-        }
-        all
+        // The first result is the counter.
+        kept.merge(initial, results.into_iter().skip(1))
     })
     .unwrap_or_default()
 }
@@ -501,18 +525,19 @@ fn drop_arguments(
     first: usize,
     arguments: &[RawValue],
     initial: &[RawValue],
-    kept: &[usize],
+    kept: &Differing,
     loc: Loc,
 ) {
-    for index in (0..arguments.len()).rev() {
-        if kept.contains(&index) {
+    // From the last on, so that the numbers of those before stay.
+    for (index, ((argument, initial), kept)) in arguments.iter().zip(initial).zip(&kept.0).enumerate().rev() {
+        if *kept {
             continue;
         }
-        if let (Some(old), Some(new)) = (t.peek(arguments[index]), t.resolve(initial[index], loc)) {
+        if let (Some(old), Some(new)) = (t.peek(*argument), t.resolve(*initial, loc)) {
             mlir::replace_all_uses(old, new);
             mlir::erase_block_argument(block, first + index);
         }
-        t.alias(arguments[index], initial[index]);
+        t.alias(*argument, *initial);
     }
 }
 
@@ -593,12 +618,11 @@ pub fn while_end(open: While, exits: &[Bool], slots: &mut [Slot<'_>]) {
     let While { before, condition_region, condition, forwarded, after, .. } = open;
     let results = trace::with(|t| {
         let Some(condition_region) = condition_region else { return initial.clone() };
-        let kept: Vec<usize> =
-            (0..initial.len()).filter(|&i| forwarded[i] != before[i] || yielded[i] != after[i]).collect();
-        let pick = |from: &[RawValue]| kept.iter().map(|&i| from[i]).collect::<Vec<_>>();
-        let carried: Vec<_> = kept.iter().map(|&i| t.type_of(initial[i]).unwrap_or(IrType::BOOL)).collect();
+        let kept = Differing::between(&forwarded, &before).or(&Differing::between(&yielded, &after));
+        let passed = kept.pick(&initial);
+        let carried: Vec<_> = passed.iter().map(|value| t.type_of(*value).unwrap_or(IrType::BOOL)).collect();
         let mut values: Vec<_> = left.iter().map(|left| left.raw()).collect();
-        values.extend(pick(&yielded));
+        values.extend(kept.pick(&yielded));
         yield_values(t, &values, loc);
         let body = t.close_region();
         if let Some(body) = &body {
@@ -606,7 +630,7 @@ pub fn while_end(open: While, exits: &[Bool], slots: &mut [Slot<'_>]) {
         }
         drop_arguments(t, &condition_region.block, 0, &before, &initial, &kept, loc);
         let mut tested = vec![condition];
-        tested.extend(pick(&forwarded));
+        tested.extend(kept.pick(&forwarded));
 
         let mut operands = Vec::new();
         let test = if left.is_some() {
@@ -614,22 +638,22 @@ pub fn while_end(open: While, exits: &[Bool], slots: &mut [Slot<'_>]) {
             operands.push(t.constant(ScalarType::Bool, Constant::Int(0), loc));
             let mut argument_types = vec![IrType::BOOL];
             argument_types.extend(&carried);
-            let outer = t.open_region(&argument_types, loc);
-            let one = t.constant(ScalarType::Bool, Constant::Int(1), loc);
-            let go = t.emit("arith.xori", &[outer[0], one], &[IrType::BOOL], &[], loc);
+            let ([gone], outer) = split_first(t.open_region(&argument_types, loc));
+            let go = t.not(gone, loc);
             t.open_region(&[], loc);
             let mut skipped = vec![t.constant(ScalarType::Bool, Constant::Int(0), loc)];
-            skipped.extend(&outer[1..]);
+            skipped.extend(&outer);
             yield_values(t, &skipped, loc);
             let skip = t.close_region();
-            drop_arguments(t, &condition_region.block, 0, &pick(&before), &outer[1..], &[], loc);
+            let all = Differing(vec![false; outer.len()]);
+            drop_arguments(t, &condition_region.block, 0, &kept.pick(&before), &outer, &all, loc);
             t.reopen_region(condition_region);
             yield_values(t, &tested, loc);
             let test = t.close_region();
             let mut result_types = vec![IrType::BOOL];
             result_types.extend(&carried);
             let regions = vec![region_of(test), region_of(skip)];
-            let tested = t.emit_with_regions("scf.if", &[go[0]], &result_types, &[], regions, loc);
+            let tested = t.emit_with_regions("scf.if", &[go], &result_types, &[], regions, loc);
             t.emit("scf.condition", &tested, &[], &[], loc);
             t.close_region()
         } else {
@@ -637,14 +661,10 @@ pub fn while_end(open: While, exits: &[Bool], slots: &mut [Slot<'_>]) {
             t.emit("scf.condition", &tested, &[], &[], loc);
             t.close_region()
         };
-        operands.extend(pick(&initial));
+        operands.extend(passed);
         let regions = vec![region_of(test), region_of(body)];
         let results = t.emit_with_regions("scf.while", &operands, &carried, &[], regions, loc);
-        let mut all = initial.clone();
-        for (result, &index) in results.iter().zip(&kept) {
-            all[index] = *result;
-        }
-        all
+        kept.merge(&initial, results)
     })
     .unwrap_or_default();
     write_all(slots, &open.init, &results);

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 use std::panic::Location;
 
 use super::constant_bool;
-use super::control::{If, if_begin, if_else, if_end, not};
+use super::control::{If, if_begin, if_else, if_end};
+use super::state::Slot;
 use crate::trace::Loc;
-use crate::types::{Bool, Cmp};
+use crate::types::{Bool, Cmp, Scalar, arith};
 
 /// The condition of run-time control flow.
 #[diagnostic::on_unimplemented(
@@ -112,7 +113,7 @@ pub enum Enter<Token, Value> {
 )]
 pub trait Condition<Open>: Sized {
     #[doc(hidden)]
-    fn enter(self, and: bool, loc: Loc) -> Enter<LogicToken<Open>, Self>;
+    fn enter(self, and: bool, slots: &mut [Slot<'_>], loc: Loc) -> Enter<LogicToken<Open>, Self>;
 }
 
 /// What is open behind a host condition: nothing.
@@ -126,16 +127,16 @@ pub struct RuntimeLeft {
 }
 
 impl Condition<HostLeft> for bool {
-    fn enter(self, and: bool, _: Loc) -> Enter<LogicToken<HostLeft>, bool> {
+    fn enter(self, and: bool, _: &mut [Slot<'_>], _: Loc) -> Enter<LogicToken<HostLeft>, bool> {
         if self == and { Enter::Go(LogicToken(HostLeft(()))) } else { Enter::Skip(self) }
     }
 }
 
 impl Condition<RuntimeLeft> for Bool {
     #[track_caller]
-    fn enter(self, and: bool, loc: Loc) -> Enter<LogicToken<RuntimeLeft>, Bool> {
-        let evaluated = if and { self } else { not(self, loc) };
-        Enter::Go(LogicToken(RuntimeLeft { open: if_begin(evaluated, &mut []), otherwise: !and, loc }))
+    fn enter(self, and: bool, slots: &mut [Slot<'_>], loc: Loc) -> Enter<LogicToken<RuntimeLeft>, Bool> {
+        let evaluated = if and { self } else { Bool::from_raw(arith::not(self.raw(), loc)) };
+        Enter::Go(LogicToken(RuntimeLeft { open: if_begin(evaluated, slots), otherwise: !and, loc }))
     }
 }
 
@@ -145,13 +146,25 @@ pub struct LogicToken<Open>(Open);
 /// Begins `lhs && ..`.
 #[track_caller]
 pub fn and_begin<L: Condition<Open>, Open>(lhs: L) -> Enter<LogicToken<Open>, L> {
-    lhs.enter(true, Location::caller())
+    lhs.enter(true, &mut [], Location::caller())
+}
+
+/// Begins `lhs && ..` whose right side changes the variables of the slots.
+#[track_caller]
+pub fn and_begin_with<L: Condition<Open>, Open>(lhs: L, slots: &mut [Slot<'_>]) -> Enter<LogicToken<Open>, L> {
+    lhs.enter(true, slots, Location::caller())
 }
 
 /// Begins `lhs || ..`.
 #[track_caller]
 pub fn or_begin<L: Condition<Open>, Open>(lhs: L) -> Enter<LogicToken<Open>, L> {
-    lhs.enter(false, Location::caller())
+    lhs.enter(false, &mut [], Location::caller())
+}
+
+/// Begins `lhs || ..` whose right side changes the variables of the slots.
+#[track_caller]
+pub fn or_begin_with<L: Condition<Open>, Open>(lhs: L, slots: &mut [Slot<'_>]) -> Enter<LogicToken<Open>, L> {
+    lhs.enter(false, slots, Location::caller())
 }
 
 /// The right side of `&&` or `||`.
@@ -161,35 +174,44 @@ pub fn or_begin<L: Condition<Open>, Open>(lhs: L) -> Enter<LogicToken<Open>, L> 
 )]
 pub trait LogicRhs<Open, Out> {
     #[doc(hidden)]
-    fn finish(self, left: Open) -> Out;
+    fn finish(self, left: Open, slots: &mut [Slot<'_>]) -> Out;
 }
 impl LogicRhs<HostLeft, bool> for bool {
-    fn finish(self, _: HostLeft) -> bool {
+    fn finish(self, _: HostLeft, _: &mut [Slot<'_>]) -> bool {
         self
     }
 }
 impl LogicRhs<HostLeft, Bool> for Bool {
-    fn finish(self, _: HostLeft) -> Bool {
+    fn finish(self, _: HostLeft, _: &mut [Slot<'_>]) -> Bool {
         self
     }
 }
 impl LogicRhs<RuntimeLeft, Bool> for Bool {
-    fn finish(self, left: RuntimeLeft) -> Bool {
+    fn finish(self, left: RuntimeLeft, slots: &mut [Slot<'_>]) -> Bool {
         let RuntimeLeft { mut open, otherwise, loc } = left;
-        if_else(&mut open, &mut []);
+        if_else(&mut open, slots);
         let otherwise = constant_bool(otherwise, loc);
-        if_end(open, &mut [], [self, otherwise])
+        if_end(open, slots, [self, otherwise])
     }
 }
 impl LogicRhs<RuntimeLeft, Bool> for bool {
-    fn finish(self, left: RuntimeLeft) -> Bool {
-        constant_bool(self, left.loc).finish(left)
+    fn finish(self, left: RuntimeLeft, slots: &mut [Slot<'_>]) -> Bool {
+        constant_bool(self, left.loc).finish(left, slots)
     }
 }
 
 /// Ends `lhs && rhs` or `lhs || rhs`.
 pub fn logic_end<R: LogicRhs<Open, Out>, Open, Out>(token: LogicToken<Open>, rhs: R) -> Out {
-    rhs.finish(token.0)
+    rhs.finish(token.0, &mut [])
+}
+
+/// Ends `lhs && rhs` or `lhs || rhs` whose right side changes the variables of the slots.
+pub fn logic_end_with<R: LogicRhs<Open, Out>, Open, Out>(
+    token: LogicToken<Open>,
+    rhs: R,
+    slots: &mut [Slot<'_>],
+) -> Out {
+    rhs.finish(token.0, slots)
 }
 
 /// The value of `lhs && ..` or `lhs || ..` whose right side is not evaluated.

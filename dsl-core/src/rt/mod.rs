@@ -22,8 +22,8 @@ pub use control::{
 };
 pub use logic::{
     Compare, Condition, Enter, Equal, HostBool, HostEqual, HostLeft, HostOrder, LogicRhs, LogicToken, RtCond,
-    RuntimeLeft, and_begin, const_expr, eq, ge, gt, host_eq, host_ge, host_gt, host_le, host_lt, host_ne, le,
-    logic_end, logic_skip, lt, ne, never, no, or_begin, unit, yes,
+    RuntimeLeft, and_begin, and_begin_with, const_expr, eq, ge, gt, host_eq, host_ge, host_gt, host_le, host_lt,
+    host_ne, le, logic_end, logic_end_with, logic_skip, lt, ne, never, no, or_begin, or_begin_with, unit, yes,
 };
 pub use params::{HostCount, Kernel, KernelParam, KernelParams, ParamBuilder, ParamValues, count};
 pub use range::{

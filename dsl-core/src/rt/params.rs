@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use crate::KernelAttributes;
 use crate::trace::{IrType, Loc, RawValue};
-use crate::types::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, U8, U16, U32, U64};
+use crate::types::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64};
 use crate::{ParamDesc, ParamKind, ScalarType};
 
 /// A kernel: a function under `#[kernel]` with its compile-time parameters chosen.
@@ -170,7 +170,7 @@ macro_rules! scalar_params {
         }
     )* };
 }
-scalar_params! { I8 I16 I32 I64 U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
+scalar_params! { I8 I16 I32 I64 Index U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
 
 impl KernelParam for Bool {
     fn declare(name: &str, builder: &mut ParamBuilder) {

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::control::{Bounds, for_begin, for_end};
 use super::state::{Carried, flag_slot};
 use crate::trace::{self, Constant, Loc, RawValue};
-use crate::types::{I32, I64, Scalar};
+use crate::types::{I32, I64, Index, Scalar};
 use crate::{Diagnostic, ScalarType, SourceLocation};
 
 /// A run-time loop over `lo, lo + step, ..` below `hi`; made by [`range`](fn@range).
@@ -45,23 +45,24 @@ impl<I: LoopIndex> Range<I> {
 pub trait LoopIndex: Scalar {}
 impl LoopIndex for I32 {}
 impl LoopIndex for I64 {}
+impl LoopIndex for Index {}
 
-/// What an unmarked `for` runs over, by a variable of type `Index`.
+/// What an unmarked `for` runs over, by a variable of type `Variable`.
 ///
-/// The index is a parameter, not an associated type: rustc would report each mistake once more for
-/// every use of `R::Index`.
+/// It is a parameter, not an associated type: rustc would report each mistake once more for
+/// every use of `R::Variable`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is a host iterator: this `for` must say when it runs",
     label = "host iterator in an unmarked `for`",
     note = "for a compile-time (unrolled) loop write `range_constexpr(lo, hi)` or `constexpr(iter)`",
     note = "for a run-time loop write `range(lo, hi)`"
 )]
-pub trait RtRange<Index> {
+pub trait RtRange<Variable> {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "the bounds are made and read inside this module tree")]
     fn bounds(&self) -> Bounds;
     #[doc(hidden)]
-    fn index(raw: RawValue) -> Index;
+    fn index(raw: RawValue) -> Variable;
 }
 
 impl<I: LoopIndex> RtRange<I> for Range<I> {
@@ -112,41 +113,48 @@ impl BoundValue for I32 {
         crate::types::arith::cast(ScalarType::I32, ty, self.raw(), crate::types::arith::Rounding::NearestEven, loc)
     }
 }
-impl BoundValue for I64 {
-    fn value(self, _: ScalarType, _: Loc) -> RawValue {
-        self.raw()
-    }
+/// Kernel integers of 64 bits bound loops of 64 bits only.
+macro_rules! wide_bounds {
+    ($($ty:ident)*) => { $(
+        impl BoundValue for $ty {
+            fn value(self, _: ScalarType, _: Loc) -> RawValue {
+                self.raw()
+            }
+        }
+    )* };
 }
+wide_bounds! { I64 Index }
 
-/// The only bound of a loop over `Index`.
+/// The only bound of a loop over `Variable`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a loop bound",
     label = "expected an integer",
-    note = "bounds are `I32`, `I64`, `i32`, `i64` or `usize`"
+    note = "bounds are `I32`, `I64`, `Index`, `i32`, `i64` or `usize`"
 )]
-pub trait Bound<Index>: Copy {
+pub trait Bound<Variable>: Copy {
     #[doc(hidden)]
     fn upper(self, loc: Loc) -> RawValue;
 }
 
-/// Two bounds of a loop over `Index`: `I64` if either is 64 bits wide on its own (`I64`, `i64`).
+/// Two bounds of a loop over `Variable`: `Index` if either is, else `I64` if either is 64 bits wide on its own
+/// (`I64`, `i64`), else `I32`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{Other}` cannot bound one loop",
     label = "expected two integers",
-    note = "bounds are `I32`, `I64`, `i32`, `i64` or `usize`"
+    note = "bounds are `I32`, `I64`, `Index`, `i32`, `i64` or `usize`"
 )]
-pub trait Join<Other, Index>: Copy {
+pub trait Join<Other, Variable>: Copy {
     #[doc(hidden)]
     fn both(self, other: Other, loc: Loc) -> [RawValue; 2];
 }
 
-/// The step of a loop over `Index`.
+/// The step of a loop over `Variable`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the step of a loop over `{Index}`",
+    message = "`{Self}` cannot be the step of a loop over `{Variable}`",
     label = "expected an integer",
-    note = "steps are `I32`, `i32` or `usize`, and `I64` or `i64` where a bound is 64 bits wide"
+    note = "steps are `I32`, `i32` or `usize`, and `I64`, `Index` or `i64` where a bound is 64 bits wide"
 )]
-pub trait Step<Index>: Copy {
+pub trait Step<Variable>: Copy {
     #[doc(hidden)]
     fn step(self, loc: Loc) -> RawValue;
 }
@@ -180,17 +188,22 @@ bounds! {
         I64, I64; I64, i64; I64, I32; I64, i32; I64, usize; I32, I64; I32, i64; i64, I64; i64, I32; i64, i64; i64, i32;
         i64, usize; i32, I64; i32, i64; usize, I64; usize, i64;
     }
+    Index {
+        Index; Index I64 i64 I32 i32 usize;
+        Index, Index; Index, I64; Index, i64; Index, I32; Index, i32; Index, usize; I64, Index; i64, Index; I32, Index;
+        i32, Index; usize, Index;
+    }
 }
 
-/// The arguments of `range`, for a loop over `Index`.
+/// The arguments of `range`, for a loop over `Variable`.
 #[diagnostic::on_unimplemented(
     message = "these are not loop bounds: `{Self}`",
-    note = "write `range(hi)`, `range(lo, hi)` or `range(lo, hi, step)` with `I32`, `I64`, `i32`, `i64` or `usize`"
+    note = "write `range(hi)`, `range(lo, hi)` or `range(lo, hi, step)` with `I32`, `I64`, `Index`, `i32`, `i64` or `usize`"
 )]
-pub trait RangeArgs<Index> {
+pub trait RangeArgs<Variable> {
     #[doc(hidden)]
     #[track_caller]
-    fn range(self) -> Range<Index>;
+    fn range(self) -> Range<Variable>;
 }
 
 fn make<I: LoopIndex>([lo, hi]: [RawValue; 2], step: RawValue) -> Range<I> {

@@ -327,6 +327,29 @@ impl Trace {
         self.emit_with_regions(name, operands, results, attributes, Vec::new(), loc)
     }
 
+    /// [`Trace::emit`] of an op with one result.
+    pub(crate) fn emit1(
+        &mut self,
+        name: &str,
+        operands: &[RawValue],
+        ty: IrType,
+        attributes: &[(&str, Attr)],
+        loc: Loc,
+    ) -> RawValue {
+        self.emit(name, operands, &[ty], attributes, loc).first().copied().unwrap_or(RawValue::DEAD)
+    }
+
+    /// `!value` of a condition.
+    pub(crate) fn not(&mut self, value: RawValue, loc: Loc) -> RawValue {
+        match self.known(value) {
+            Some(known) => self.constant(ScalarType::Bool, Constant::Int(i64::from(known == 0)), loc),
+            None => {
+                let one = self.constant(ScalarType::Bool, Constant::Int(1), loc);
+                self.emit1("arith.xori", &[value, one], IrType::BOOL, &[], loc)
+            }
+        }
+    }
+
     pub(crate) fn emit_with_regions(
         &mut self,
         name: &str,
@@ -454,9 +477,7 @@ fn sign_extend(value: i64, bits: u32) -> i64 {
 
 /// Appends an op with one result to the open trace.
 pub(crate) fn emit1(name: &str, operands: &[RawValue], ty: IrType, attributes: &[(&str, Attr)], loc: Loc) -> RawValue {
-    with(|trace| trace.emit(name, operands, &[ty], attributes, loc).first().copied())
-        .flatten()
-        .unwrap_or(RawValue::DEAD)
+    with(|trace| trace.emit1(name, operands, ty, attributes, loc)).unwrap_or(RawValue::DEAD)
 }
 
 /// Carried by the unwinding that ends a trace: what was found up to there.

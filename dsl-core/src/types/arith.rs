@@ -103,6 +103,11 @@ pub(crate) fn negate(ty: ScalarType, a: RawValue, loc: Loc) -> RawValue {
     trace::emit1("arith.subi", &[zero, a], result, &[], loc)
 }
 
+/// `!a` of a condition.
+pub(crate) fn not(a: RawValue, loc: Loc) -> RawValue {
+    trace::with(|t| t.not(a, loc)).unwrap_or(RawValue::DEAD)
+}
+
 /// A comparison of two values of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cmp {

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::place::{Access, Place, Writable};
-use super::{F32, F64, I32, I64, Scalar, U32, U64};
+use super::{F32, F64, I32, I64, Index, Scalar, U32, U64};
 use crate::ScalarType;
 use crate::trace::{self, Attr, IrType, Loc, Space};
 
@@ -59,7 +59,7 @@ impl Scope {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no atomic accesses",
     label = "no atomics on `{Self}`",
-    note = "atomics are on `I32`, `U32`, `I64`, `U64`, `F32` and `F64`"
+    note = "atomics are on `I32`, `U32`, `I64`, `U64`, `Index`, `F32` and `F64`"
 )]
 pub trait Atomic: super::Num {
     #[doc(hidden)]
@@ -78,7 +78,7 @@ pub struct Kinds {
 /// An integer that can be accessed atomically.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no such atomic access: it is for integers",
-    note = "atomic subtraction and bit operations are on `I32`, `U32`, `I64` and `U64`"
+    note = "atomic subtraction and bit operations are on `I32`, `U32`, `I64`, `U64` and `Index`"
 )]
 pub trait AtomicInt: Atomic + super::Int {}
 
@@ -86,13 +86,14 @@ macro_rules! atomics {
     ($($kinds:expr => $($ty:ident)*;)*) => { $($( impl Atomic for $ty { const KINDS: Kinds = $kinds; } )*)* };
 }
 atomics! {
-    Kinds { add: "add", max: "max", min: "min" } => I32 I64;
+    Kinds { add: "add", max: "max", min: "min" } => I32 I64 Index;
     Kinds { add: "add", max: "umax", min: "umin" } => U32 U64;
     Kinds { add: "fadd", max: "fmax", min: "fmin" } => F32 F64;
 }
 impl AtomicInt for I32 {}
 impl AtomicInt for U32 {}
 impl AtomicInt for I64 {}
+impl AtomicInt for Index {}
 impl AtomicInt for U64 {}
 
 fn ordered(ordering: Ordering, scope: Scope) -> [(&'static str, Attr); 2] {

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::arith::{self, Binary, Cmp, Rounding};
 use super::place::{InShared, Place};
 use super::shared::shared_array_named;
-use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, U8, U16, U32, U64, Vector};
+use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64, Vector};
 use super::{ids, sync};
 use crate::rt::{if_begin, if_else, if_end};
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
@@ -119,7 +119,7 @@ macro_rules! shuffle_scalars {
         }
     )* };
 }
-shuffle_scalars! { Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
+shuffle_scalars! { Bool I8 I16 I32 I64 Index U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
 
 impl<T: Scalar, const N: usize> Shuffle for Vector<T, N> {
     fn exchange(self, how: Exchange) -> Self {

@@ -4,7 +4,7 @@
 use std::panic::Location;
 
 use super::arith::{self, Binary, Rounding};
-use super::{BF16, F16, F32, F64, Float, I8, I16, I32, I64, Int, Num, Scalar};
+use super::{BF16, F16, F32, F64, Float, I8, I16, I32, I64, Index, Int, Num, Scalar};
 use crate::ScalarType;
 use crate::trace::{self, Attr, IrType, Loc, RawValue};
 
@@ -12,13 +12,13 @@ use crate::trace::{self, Attr, IrType, Loc, RawValue};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be negative",
     label = "not a signed number",
-    note = "the signed numbers are `I8` to `I64`, `F16`, `BF16`, `F32` and `F64`"
+    note = "the signed numbers are `I8` to `I64`, `Index`, `F16`, `BF16`, `F32` and `F64`"
 )]
 pub trait Signed: Num + std::ops::Neg<Output = Self> {}
 macro_rules! signed {
     ($($ty:ty)*) => { $( impl Signed for $ty {} )* };
 }
-signed! { I8 I16 I32 I64 F16 BF16 F32 F64 }
+signed! { I8 I16 I32 I64 Index F16 BF16 F32 F64 }
 
 /// Emits `op` on operands of `ty`, scalars or vectors; for 16-bit floats in `f32`, rounded once more.
 pub(crate) fn through_f32(

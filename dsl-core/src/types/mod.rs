@@ -42,11 +42,11 @@ pub use mma::{
     ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8, mma_m16n8k8_tf32,
     mma_m16n8k16,
 };
-pub use place::{Access, Coordinate, GlobalRead, GlobalWrite, InGlobal, InShared, Index, Place, Writable};
+pub use place::{Access, Coordinate, GlobalRead, GlobalWrite, InGlobal, InShared, Indices, Place, Writable};
 pub use print::{PrintArgument, Printable, device_assert, printf, static_assert};
 pub use scalar::{
-    BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, Float, I8, I16, I32, I64, Int, Num, Scalar, ScalarExt,
-    U8, U16, U32, U64,
+    BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, Float, I8, I16, I32, I64, Index, Int, Num, Scalar,
+    ScalarExt, U8, U16, U32, U64,
 };
 pub use shared::{
     Shared, SharedAlloc, SharedArray, SharedField, SharedLayout, SharedMember, SharedSlice, SharedTile, shared,

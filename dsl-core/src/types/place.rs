@@ -261,10 +261,10 @@ fn size(ty: IrType) -> i64 {
     (element * count) as i64
 }
 
-/// One index of a tensor: `I32`, `I64`, `usize` or `i32`.
+/// One index of a tensor: `I32`, `I64`, `Index`, `usize` or `i32`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an index",
-    label = "expected `I32`, `I64`, `usize` or `i32`",
+    label = "expected `I32`, `I64`, `Index`, `usize` or `i32`",
     note = "convert with `.cast::<I32>()`"
 )]
 pub trait Coordinate: Copy {
@@ -335,7 +335,7 @@ macro_rules! kernel_coordinates {
         }
     )* };
 }
-kernel_coordinates! { I32 Narrow I64 Wide }
+kernel_coordinates! { I32 Narrow I64 Wide Index Wide }
 
 /// The index of an element in a tensor or a piece of shared memory of rank `R`: one [`Coordinate`], or
 /// a tuple or an array of them.
@@ -344,23 +344,23 @@ kernel_coordinates! { I32 Narrow I64 Wide }
     label = "not an index of rank {R}",
     note = "give one `I32` per dimension"
 )]
-pub trait Index<const R: usize> {
+pub trait Indices<const R: usize> {
     #[doc(hidden)]
     fn coordinates(self, loc: Loc) -> [Coord; R];
 }
 
 macro_rules! single_indices {
     ($($ty:ty)*) => { $(
-        impl Index<1> for $ty {
+        impl Indices<1> for $ty {
             fn coordinates(self, loc: Loc) -> [Coord; 1] {
                 [self.coordinate(loc)]
             }
         }
     )* };
 }
-single_indices! { super::I32 super::I64 usize i32 }
+single_indices! { super::I32 super::I64 super::Index usize i32 }
 
-impl<C: Coordinate, const R: usize> Index<R> for [C; R] {
+impl<C: Coordinate, const R: usize> Indices<R> for [C; R] {
     fn coordinates(self, loc: Loc) -> [Coord; R] {
         self.map(|coordinate| coordinate.coordinate(loc))
     }
@@ -369,7 +369,7 @@ impl<C: Coordinate, const R: usize> Index<R> for [C; R] {
 macro_rules! tuple_indices {
     ($($rank:literal ($($name:ident)*))*) => { $(
         #[allow(non_snake_case, reason = "one name serves as type and as binding")]
-        impl<$($name: Coordinate),*> Index<$rank> for ($($name,)*) {
+        impl<$($name: Coordinate),*> Indices<$rank> for ($($name,)*) {
             fn coordinates(self, loc: Loc) -> [Coord; $rank] {
                 let ($($name,)*) = self;
                 [$($name.coordinate(loc)),*]

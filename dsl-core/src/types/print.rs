@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::arith::{self, Rounding};
-use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, U8, U16, U32, U64};
+use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64};
 use crate::trace::{self, Attr, RawValue};
 use crate::{Diagnostic, ScalarType};
 
@@ -44,7 +44,7 @@ macro_rules! printable {
         }
     )* };
 }
-printable! { kernel Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
+printable! { kernel Bool I8 I16 I32 I64 Index U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
 printable! { host usize isize u64 i64 u32 i32 u16 i16 u8 i8 f32 f64 bool char str String }
 impl<P: Printable + ?Sized> Printable for &P {
     fn argument(&self) -> PrintArgument {

@@ -16,7 +16,7 @@ pub use super::arith::Cmp;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a scalar type of the kernel language",
     label = "not a kernel scalar",
-    note = "the scalars are `I8` to `I64`, `U8` to `U64`, `F16`, `BF16`, `F32`, `F64`, `F8E4M3`, `F8E5M2` and `Bool`"
+    note = "the scalars are `I8` to `I64`, `U8` to `U64`, `Index`, `F16`, `BF16`, `F32`, `F64`, `F8E4M3`, `F8E5M2` and `Bool`"
 )]
 pub trait Scalar: Carried + Poison + Copy + std::fmt::Debug + 'static {
     /// The host's type with the same bits.
@@ -60,7 +60,7 @@ pub trait Num:
 /// An integer type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an integer type of the kernel language",
-    note = "the integers are `I8`, `I16`, `I32`, `I64`, `U8`, `U16`, `U32` and `U64`"
+    note = "the integers are `I8`, `I16`, `I32`, `I64`, `U8`, `U16`, `U32`, `U64` and `Index`"
 )]
 pub trait Int:
     Num
@@ -185,6 +185,16 @@ scalar!(/// A signed integer of 32 bits. Arithmetic wraps.
     I32, I32, i32, |v| Constant::Int(i64::from(v)));
 scalar!(/// A signed integer of 64 bits. Arithmetic wraps.
     I64, I64, i64, |v| Constant::Int(v));
+scalar!(/// A position or a length: signed, 64 bits on every target. Arithmetic wraps.
+    ///
+    /// It is `I64` in IR and in memory (a tensor of it holds `i64`), and a type of its own for two reasons. Its
+    /// literals and its argument at launch are `usize`, as lengths and compile-time sizes are in Rust, so that
+    /// `i * TILE + 1` needs no conversion. And it is signed, although no position is below 0: differences of
+    /// positions are, as in `row - column` of a causal mask, and must compare as what they are.
+    ///
+    /// As between all types, nothing is converted silently: `x.cast::<Index>()`. A loop over `range` counts in
+    /// `Index` where a bound is one. Host values above `i64::MAX` wrap.
+    Index, I64, usize, |v| Constant::Int(v as i64));
 scalar!(/// An unsigned integer of 8 bits. Arithmetic wraps.
     U8, U8, u8, |v| Constant::Int(i64::from(v)));
 scalar!(/// An unsigned integer of 16 bits. Arithmetic wraps.
@@ -323,7 +333,7 @@ macro_rules! integer {
         }
     )* };
 }
-integer! { I8 i8; I16 i16; I32 i32; I64 i64; U8 u8; U16 u16; U32 u32; U64 u64; }
+integer! { I8 i8; I16 i16; I32 i32; I64 i64; U8 u8; U16 u16; U32 u32; U64 u64; Index usize; }
 
 macro_rules! negation {
     ($($name:ident)*) => { $(
@@ -336,7 +346,7 @@ macro_rules! negation {
         }
     )* };
 }
-negation! { I8 I16 I32 I64 F16 BF16 F32 F64 }
+negation! { I8 I16 I32 I64 Index F16 BF16 F32 F64 }
 
 macro_rules! float {
     ($($name:ident $lit:ty;)*) => { $(
@@ -395,13 +405,7 @@ impl ops::Not for Bool {
     type Output = Bool;
     #[track_caller]
     fn not(self) -> Bool {
-        let loc = Location::caller();
-        let one = trace::constant(ScalarType::Bool, Constant::Int(1), loc);
-        let known = trace::with(|t| t.known(self.0)).flatten();
-        if let Some(known) = known {
-            return Bool(trace::constant(ScalarType::Bool, Constant::Int(i64::from(known == 0)), loc));
-        }
-        Bool(trace::emit1("arith.xori", &[self.0, one], IrType::BOOL, &[], loc))
+        Bool(arith::not(self.0, Location::caller()))
     }
 }
 

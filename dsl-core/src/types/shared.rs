@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::Scalar;
-use super::place::{self, Coord, InShared, Index, Place};
+use super::place::{self, Coord, InShared, Indices, Place};
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue, Space};
 use crate::{Diagnostic, ScalarType};
@@ -247,10 +247,10 @@ impl<T: Scalar> SharedSlice<T> {
         self.base
     }
 
-    /// The element at `index`: `I32`, `I64`, `usize` or `i32`. A constant that is out of range is a
+    /// The element at `index`: `I32`, `I64`, `Index`, `usize` or `i32`. A constant that is out of range is a
     /// trace error; the emulator checks the others.
     #[track_caller]
-    pub fn at(self, index: impl Index<1>) -> Place<T, InShared> {
+    pub fn at(self, index: impl Indices<1>) -> Place<T, InShared> {
         let loc = Location::caller();
         element(self.base, index.coordinates(loc), [self.length], [1], loc)
     }
@@ -292,7 +292,7 @@ impl<T: Scalar, const N: usize> SharedArray<T, N> {
 
     /// The element at `index`, as [`SharedSlice::at`].
     #[track_caller]
-    pub fn at(self, index: impl Index<1>) -> Place<T, InShared> {
+    pub fn at(self, index: impl Indices<1>) -> Place<T, InShared> {
         let loc = Location::caller();
         element(self.base, index.coordinates(loc), [N], [1], loc)
     }
@@ -335,7 +335,7 @@ impl<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize> Sha
 
     /// The element at `(row, column)`, each as in [`SharedSlice::at`].
     #[track_caller]
-    pub fn at(self, index: impl Index<2>) -> Place<T, InShared> {
+    pub fn at(self, index: impl Indices<2>) -> Place<T, InShared> {
         let loc = Location::caller();
         element(self.base, index.coordinates(loc), [ROWS, COLUMNS], [PITCH, 1], loc)
     }

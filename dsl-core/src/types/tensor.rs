@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::arith::{self, Binary};
-use super::place::{self, Access, Coord, GlobalRead, GlobalWrite, Index, Place};
+use super::place::{self, Access, Coord, GlobalRead, GlobalWrite, Indices, Place};
 use super::{Bool, I32, I64, Scalar};
 use crate::rt::{Carried, KernelParam, ParamBuilder, ParamValues, State, Visitor};
 use crate::trace::{self, Constant, IrType, Loc, RawValue, Space};
@@ -154,12 +154,12 @@ macro_rules! tensor {
         }
 
         impl<T: Scalar, const R: usize> $name<T, R> {
-            /// The element at an index: one `I32`, `I64`, `usize` or `i32` for each dimension.
+            /// The element at an index: one `I32`, `I64`, `Index`, `usize` or `i32` for each dimension.
             ///
             /// The address is computed in 64 bits; a negative constant is a trace error. Whether the index
             /// is inside the tensor is the kernel's business; the emulator checks it at each access.
             #[track_caller]
-            pub fn at(self, index: impl Index<R>) -> Place<T, $access> {
+            pub fn at(self, index: impl Indices<R>) -> Place<T, $access> {
                 let loc = Location::caller();
                 Place::new(self.view.address(index.coordinates(loc), T::TYPE, loc))
             }
@@ -196,7 +196,7 @@ macro_rules! tensor {
             /// index 0 is the tile's first element. Its extents are those of the tile, less at the
             /// tensor's end, and 0 beyond it; its strides are the tensor's.
             #[track_caller]
-            pub fn local_tile(self, shape: [usize; R], coordinate: impl Index<R>) -> Self {
+            pub fn local_tile(self, shape: [usize; R], coordinate: impl Indices<R>) -> Self {
                 let loc = Location::caller();
                 Self { view: self.view.tile(shape, coordinate.coordinates(loc), T::TYPE, loc), ..self }
             }
@@ -222,7 +222,7 @@ macro_rules! matrices {
         impl<T: Scalar> $tensor<T, $rank> {
             /// The matrix of the last two dimensions at an index of those before.
             #[track_caller]
-            pub fn matrix(self, leading: impl Index<$leading>) -> $tensor<T, 2> {
+            pub fn matrix(self, leading: impl Indices<$leading>) -> $tensor<T, 2> {
                 let loc = Location::caller();
                 let leading = leading.coordinates(loc);
                 let mut index = [Coord::Known(0); $rank];

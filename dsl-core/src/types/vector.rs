@@ -372,7 +372,7 @@ macro_rules! all_broadcasts {
     )* };
 }
 all_broadcasts! {
-    I8 i8; I16 i16; I32 i32; I64 i64; U8 u8; U16 u16; U32 u32; U64 u64; F16 f32; BF16 f32; F32 f32; F64 f64;
+    I8 i8; I16 i16; I32 i32; I64 i64; Index usize; U8 u8; U16 u16; U32 u32; U64 u64; F16 f32; BF16 f32; F32 f32; F64 f64;
 }
 
 macro_rules! left_literals {

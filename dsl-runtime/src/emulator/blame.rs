@@ -68,17 +68,22 @@ impl Scene<'_> {
                 let shape = *self.program.access(*access);
                 self.access(pc, error, *shared, *action, &shape)
             }
-            FaultKind::DivisionByZero => {
-                self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc)
-            }
-            FaultKind::Assert { message } => {
-                let text = self.program.messages.get(*message as usize).map_or("", String::as_str);
+            FaultKind::DivisionByZero => self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc),
+            FaultKind::Assert { text } => {
                 self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), pc)
             }
             FaultKind::OpBudget { executed } => {
                 let message = format!("a warp has executed {executed} operations: this loop seems not to end");
                 let mut report = self.at(ReportKind::OpBudget, message, pc);
-                report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
+                report.help =
+                    Some("raise `Checks::op_budget` (`--op-budget`) if the loop is meant to be this long".into());
+                report
+            }
+            FaultKind::Stuck { executed } => {
+                let message = "this loop cannot end: all that its condition depends on is as it was some rounds before";
+                let mut report = self.at(ReportKind::OpBudget, message.to_owned(), pc);
+                report.notes.push(format!("found after {executed} operations of the warp"));
+                report.help = Some("change what the condition depends on in every round".into());
                 report
             }
             FaultKind::LoopStep { step } => {
@@ -120,7 +125,8 @@ impl Scene<'_> {
                 let message = format!("this loop cannot end: it goes from {low} to {high} in steps of {step}");
                 let mut report = self.at(ReportKind::OpBudget, message, pc);
                 report.notes.push(format!("that is {} iterations", (high - low) / step.max(&1)));
-                report.help = Some("raise `Checks::op_budget` if the loop is meant to be this long".into());
+                report.help =
+                    Some("raise `Checks::op_budget` (`--op-budget`) if the loop is meant to be this long".into());
                 report
             }
             FaultKind::Number(found) => self.number(found),
@@ -319,6 +325,10 @@ fn advice(rule: Rule) -> &'static str {
         Rule::InfinityMinusInfinity => {
             "a row in which all is masked has the maximum -inf: subtract a finite base instead, as in \
              `(max == f32::NEG_INFINITY).select(F32::from(0.0), max)`"
+        }
+        Rule::TooLargeMinusTooLarge => {
+            "a value of +inf was loaded, or grew too large before: keep it finite, as by a scale, by `.min(..)`, or by \
+             a wider type"
         }
         Rule::ZeroTimesInfinity => {
             "keep infinities out of factors: guard what makes them, or `select` a zero before the product"

@@ -89,7 +89,7 @@ impl Scene<'_> {
                 "a {verb} goes through the async proxy: it sees what ordinary stores wrote behind a proxy fence only"
             ));
             report.help =
-                Some("the threads that store put `fence_proxy_async()` behind their stores, then the barrier".into());
+                Some("put `fence_proxy(ProxyFence::AsyncShared)` behind the stores, in the threads that store, then the barrier".into());
             return;
         }
         let (edge, help) = match (by_async, conflict.earlier_read) {
@@ -99,11 +99,11 @@ impl Scene<'_> {
             ),
             (Some("wgmma"), true) => (
                 "the product reads its operands until its wait".to_owned(),
-                "overwrite the tile after `wgmma_wait`, and after an arrival that the writer waits for",
+                "overwrite the tile after the product's `wait`, and after an arrival that the writer waits for",
             ),
             (Some("TMA store"), true) => (
                 "the copy reads its source until its wait".to_owned(),
-                "wait by `tma_wait_read` before the source is overwritten",
+                "wait by `tma_store_wait(0)` before the source is overwritten",
             ),
             _ => {
                 report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
@@ -126,14 +126,14 @@ impl Scene<'_> {
             F::NotABarrier { address } => (
                 ReportKind::Mbarrier,
                 format!("{} is no mbarrier: nothing has made it one", self.mbarrier(*address)),
-                "make it by `mbarrier_init`, in one thread, and put a `barrier()` behind",
+                "ask a `BarrierSetup` for it, and call its `finish()` before the first use",
             ),
             F::BarrierAgain { address, made } => {
                 notes.push(format!("it was made{}", self.spot(*made)));
                 (
                     ReportKind::Mbarrier,
                     format!("the mbarrier {} is made a second time", self.mbarrier(*address)),
-                    "make each mbarrier once, in one thread: `if elect_one() && warp_id() == 0`",
+                    "make each mbarrier once, in one thread, as `BarrierSetup` does",
                 )
             }
             F::BarrierUnseen { address, made } => {
@@ -141,7 +141,7 @@ impl Scene<'_> {
                 (
                     ReportKind::Race,
                     format!("race with the making of the mbarrier {}", self.mbarrier(*address)),
-                    "put a `barrier()` (in a cluster: `cluster_sync()`) behind the `mbarrier_init`",
+                    "put a `barrier()` (in a cluster: `cluster_sync()`) behind what makes it, as `BarrierSetup::finish` does",
                 )
             }
             F::BarrierUnfenced { address, made } => {
@@ -149,7 +149,7 @@ impl Scene<'_> {
                 (
                     ReportKind::Race,
                     format!("no fence makes the mbarrier {} known to copies and other blocks", self.mbarrier(*address)),
-                    "the thread that makes it puts `fence_mbarrier_init()` behind, before the barrier",
+                    "the thread that makes it puts `fence_proxy(ProxyFence::MbarrierInit)` behind, before the barrier",
                 )
             }
             F::BarrierOverflow { address, overflow: Overflow::Arrivals, count, .. } => (
@@ -185,7 +185,7 @@ impl Scene<'_> {
                 (
                     ReportKind::InFlight,
                     "an accumulator is used while its wgmma is in flight".to_owned(),
-                    "wait by `wgmma_wait` and use the values that it gives",
+                    "call `wait` on the product and use the accumulator that it gives",
                 )
             }
             F::NotTied { issued } => {
@@ -232,8 +232,10 @@ impl Scene<'_> {
             F::NeverWaited => {
                 let noun = self.async_noun(pc).unwrap_or("asynchronous operation");
                 let help = match noun {
-                    "wgmma" => "wait by `wgmma_wait(0)` before the kernel ends",
-                    "TMA store" => "close its group by `tma_commit()` and wait by `tma_wait(0)` before the kernel ends",
+                    "wgmma" => "call `wait::<0>()` on the product before the kernel ends",
+                    "TMA store" => {
+                        "close its group by `tma_store_commit()` and wait by `tma_store_wait(0)` before the kernel ends"
+                    }
                     _ => "wait for its mbarrier before the kernel ends",
                 };
                 (ReportKind::CopyInFlight, format!("a {noun} that is never waited for"), help)

@@ -1,7 +1,7 @@
 //! Races in the user's words.
 
-use super::blame::{Scene, unflatten};
 use super::asynchronous::op::AsyncOp;
+use super::blame::{Scene, unflatten};
 use super::memory::{BlockConflict, Conflict, Epoch, Touch};
 use super::op::{Access, Op, Pc};
 use super::report::{Report, ReportKind};
@@ -36,13 +36,7 @@ impl Scene<'_> {
     }
 
     /// Two accesses to shared memory that nothing orders.
-    pub(super) fn race(
-        &self,
-        (warp, pc): (u32, Pc),
-        conflict: &Conflict,
-        touch: Touch,
-        shape: &Access,
-    ) -> Report {
+    pub(super) fn race(&self, (warp, pc): (u32, Pc), conflict: &Conflict, touch: Touch, shape: &Access) -> Report {
         let earlier = conflict.earlier;
         if let Some(Op::Async { table }) = earlier.pc().and_then(|pc| self.program.ops.get(pc as usize))
             && let Some(AsyncOp::BarrierInit { .. }) = self.program.asynchronous.get(*table as usize)

@@ -109,7 +109,7 @@ impl<'a> Registers<'a> {
     }
 
     #[inline(always)]
-    fn chunk<T: Lane>(&self, reg: Reg, chunk: usize) -> [T; CHUNK] {
+    pub(crate) fn chunk<T: Lane>(&self, reg: Reg, chunk: usize) -> [T; CHUNK] {
         // SAFETY: `chunk` is below 4, so the chunk lies inside the value.
         unsafe { *self.pointer(reg).cast::<[T; CHUNK]>().add(chunk) }
     }
@@ -144,42 +144,58 @@ impl<'a> Registers<'a> {
         self.set_mask(mask, bits);
     }
 
+    /// The chunks of a value: the address of the file is read once an operation, not after each store.
+    #[inline(always)]
+    fn chunks<T: Lane>(&self, reg: Reg) -> *const [T; CHUNK] {
+        self.pointer(reg).cast()
+    }
+
     /// `d = f(a)` in every lane.
     #[inline(always)]
     pub(crate) fn map1<A: Lane, D: Lane>(&mut self, d: Reg, a: Reg, f: impl Fn(A) -> D) {
+        let (a, d) = (self.chunks::<A>(a), self.pointer_mut(d).cast::<[D; CHUNK]>());
         for chunk in 0..LANES / CHUNK {
-            let x = self.chunk::<A>(a, chunk);
+            // SAFETY: `chunk` is below 4, so the chunk lies inside the value.
+            let x = unsafe { *a.add(chunk) };
             let mut out = [D::ZERO; CHUNK];
             for i in 0..CHUNK {
                 out[i] = f(x[i]);
             }
-            self.set_chunk(d, chunk, out);
+            // SAFETY: as above.
+            unsafe { *d.add(chunk) = out };
         }
     }
 
     /// `d = f(a, b)` in every lane.
     #[inline(always)]
     pub(crate) fn map2<A: Lane, B: Lane, D: Lane>(&mut self, d: Reg, a: Reg, b: Reg, f: impl Fn(A, B) -> D) {
+        let (a, b, d) = (self.chunks::<A>(a), self.chunks::<B>(b), self.pointer_mut(d).cast::<[D; CHUNK]>());
         for chunk in 0..LANES / CHUNK {
-            let (x, y) = (self.chunk::<A>(a, chunk), self.chunk::<B>(b, chunk));
+            // SAFETY: `chunk` is below 4, so the chunks lie inside the values.
+            let (x, y) = unsafe { (*a.add(chunk), *b.add(chunk)) };
             let mut out = [D::ZERO; CHUNK];
             for i in 0..CHUNK {
                 out[i] = f(x[i], y[i]);
             }
-            self.set_chunk(d, chunk, out);
+            // SAFETY: as above.
+            unsafe { *d.add(chunk) = out };
         }
     }
 
     /// `d = f(a, b, c)` in every lane.
     #[inline(always)]
     pub(crate) fn map3<T: Lane>(&mut self, d: Reg, a: Reg, b: Reg, c: Reg, f: impl Fn(T, T, T) -> T) {
+        let (a, b, c) = (self.chunks::<T>(a), self.chunks::<T>(b), self.chunks::<T>(c));
+        let d = self.pointer_mut(d).cast::<[T; CHUNK]>();
         for chunk in 0..LANES / CHUNK {
-            let (x, y, z) = (self.chunk::<T>(a, chunk), self.chunk::<T>(b, chunk), self.chunk::<T>(c, chunk));
+            // SAFETY: `chunk` is below 4, so the chunks lie inside the values.
+            let (x, y, z) = unsafe { (*a.add(chunk), *b.add(chunk), *c.add(chunk)) };
             let mut out = [T::ZERO; CHUNK];
             for i in 0..CHUNK {
                 out[i] = f(x[i], y[i], z[i]);
             }
-            self.set_chunk(d, chunk, out);
+            // SAFETY: as above.
+            unsafe { *d.add(chunk) = out };
         }
     }
 

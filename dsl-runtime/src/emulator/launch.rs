@@ -131,7 +131,8 @@ pub(crate) fn run_with(
     check_cluster(program, launch.grid)?;
     // A single block has no other to race with.
     let race_shift = (launch.checks.races && blocks > 1).then(|| program.cell_shift(false));
-    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift);
+    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift)
+        .map_err(|message| Box::new(Report::new(ReportKind::BadLaunch, program.name(), message)))?;
     let grid = Grid {
         program,
         launch,
@@ -327,8 +328,7 @@ impl Grid<'_> {
     fn work(&self) {
         let (program, checks) = (self.program, &self.launch.checks);
         let (bytes, blocks) = (program.shared_bytes as usize, program.cluster_blocks());
-        let mut shared: Vec<SharedMemory> =
-            (0..blocks).map(|_| SharedMemory::new(bytes, checks.initialized)).collect();
+        let mut shared: Vec<SharedMemory> = (0..blocks).map(|_| SharedMemory::new(bytes, checks.initialized)).collect();
         let mut warps: Vec<Warp> =
             (0..blocks).flat_map(|_| 0..program.warps()).map(|index| Warp::new(program, index)).collect();
         for warp in &mut warps {
@@ -431,9 +431,8 @@ impl Grid<'_> {
             races.start_block();
         }
         let shared = &*shared;
-        let state = program
-            .has_async
-            .then(|| RefCell::new(AsyncState::new(program, self.global, shared, self.maps, races)));
+        let state =
+            program.has_async.then(|| RefCell::new(AsyncState::new(program, self.global, shared, self.maps, races)));
         let memories: Vec<BlockMemory<'_>> = shared
             .iter()
             .zip(&blocks)

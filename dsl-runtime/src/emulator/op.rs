@@ -16,6 +16,12 @@ pub(crate) enum Op {
     Unary { op: UnaryOp, d: Reg, a: Reg },
     /// `d = op(a, b)`.
     Binary { op: BinaryOp, d: Reg, a: Reg, b: Reg },
+    /// `Binary` of `AddF32`: the commonest have an operation of their own, which saves a jump.
+    AddF32 { d: Reg, a: Reg, b: Reg },
+    /// `Binary` of `SubF32`.
+    SubF32 { d: Reg, a: Reg, b: Reg },
+    /// `Binary` of `MulF32`.
+    MulF32 { d: Reg, a: Reg, b: Reg },
     /// `d = a * b + c` with one rounding.
     FmaF32 { d: Reg, a: Reg, b: Reg, c: Reg },
     /// The same in binary64.
@@ -123,8 +129,9 @@ pub(crate) enum Op {
     While,
     /// Keeps the lanes where `cond` holds; without any, restores the mask and jumps to `end`.
     WhileTest { cond: MaskReg, end: Pc },
-    /// Back to the start of the loop.
-    Repeat { body: Pc },
+    /// Back to the start of the loop; what decides about its rounds is in the table of watches, or is memory and in
+    /// none.
+    Repeat { body: Pc, watch: u32 },
 
     /// The block's barrier.
     Barrier,
@@ -136,6 +143,28 @@ pub(crate) enum Op {
     Async { table: u32 },
     /// The end of the kernel.
     End,
+}
+
+impl Op {
+    /// The operation that stands for this one in the interpreter.
+    pub(crate) fn specific(self) -> Self {
+        match self {
+            Self::Binary { op: BinaryOp::AddF32, d, a, b } => Self::AddF32 { d, a, b },
+            Self::Binary { op: BinaryOp::SubF32, d, a, b } => Self::SubF32 { d, a, b },
+            Self::Binary { op: BinaryOp::MulF32, d, a, b } => Self::MulF32 { d, a, b },
+            other => other,
+        }
+    }
+
+    /// The opposite: what everything but the interpreter looks at.
+    pub(crate) fn general(self) -> Self {
+        match self {
+            Self::AddF32 { d, a, b } => Self::Binary { op: BinaryOp::AddF32, d, a, b },
+            Self::SubF32 { d, a, b } => Self::Binary { op: BinaryOp::SubF32, d, a, b },
+            Self::MulF32 { d, a, b } => Self::Binary { op: BinaryOp::MulF32, d, a, b },
+            other => other,
+        }
+    }
 }
 
 /// What lane a shuffle reads.

@@ -6,6 +6,7 @@ use super::asynchronous::op::{AsyncOp, OperandA, SharedOperand, TensorCopyOp};
 use super::decode;
 use super::exec::atom::AtomOp;
 use super::exec::matrix::slots_of_mma;
+use super::exec::progress::Watch;
 use super::lanes::{MaskReg, Reg};
 use super::op::{Access, AtomicOp, CopyOp, MatrixLoadOp, MfmaOp, MmaOp, Op, Pc, PrintOp, PrintType};
 
@@ -39,10 +40,17 @@ pub(crate) struct Parameter {
 /// What an argument must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParameterKind {
-    Pointer { writable: bool },
-    Scalar { bytes: u8 },
+    Pointer {
+        writable: bool,
+    },
+    Scalar {
+        bytes: u8,
+    },
     /// A tensor map; its slots hold nothing.
-    Map { shape: MapShape, writable: bool },
+    Map {
+        shape: MapShape,
+        writable: bool,
+    },
 }
 
 /// What a kernel wants of a tensor map.
@@ -102,7 +110,9 @@ pub struct Program {
     pub(crate) wave_products: Vec<MfmaOp>,
     pub(crate) atoms: Vec<AtomOp>,
     pub(crate) prints: Vec<PrintOp>,
-    pub(crate) messages: Vec<String>,
+    pub(crate) messages: Vec<PrintOp>,
+    /// What decides about the rounds of a `while`.
+    pub(crate) watches: Vec<Watch>,
     pub(crate) asynchronous: Vec<AsyncOp>,
     /// Whether warps share mbarriers, bulk copies, registers or the barrier of a cluster.
     pub(crate) has_async: bool,
@@ -242,6 +252,24 @@ impl Verifier<'_> {
         access
     }
 
+    fn print(&mut self, op: Option<&PrintOp>) {
+        self.require(op.is_some());
+        let high = self.program.halves() - 1;
+        for arg in op.into_iter().flat_map(|op| &op.args) {
+            match arg.ty {
+                PrintType::Bool => self.masks(&[arg.reg]),
+                PrintType::Signed(64) | PrintType::F64 => {
+                    self.slots(arg.reg, 2);
+                    self.slots(arg.reg.saturating_add(arg.half_stride * high), 2);
+                }
+                _ => {
+                    self.slots(arg.reg, 1);
+                    self.slots(arg.reg.saturating_add(arg.half_stride * high), 1);
+                }
+            }
+        }
+    }
+
     fn value_access(&mut self, value: Reg, address: Reg, address_slots: u32, access: u32) {
         self.slots(address, address_slots);
         if let Some(access) = self.access(access) {
@@ -283,6 +311,9 @@ impl Program {
                 v.slots(a, operand);
             }
             Op::Binary { op, d, a, b } => [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots())),
+            Op::AddF32 { d, a, b } | Op::SubF32 { d, a, b } | Op::MulF32 { d, a, b } => {
+                [d, a, b].into_iter().for_each(|r| v.slots(r, 1));
+            }
             Op::FmaF32 { d, a, b, c } | Op::FmaOdd { d, a, b, c } => {
                 [d, a, b, c].into_iter().for_each(|r| v.slots(r, 1));
             }
@@ -398,31 +429,23 @@ impl Program {
             Op::Elect { d } => v.masks(&[d]),
             Op::Assert { mask, message } => {
                 v.masks(&[mask]);
-                v.require((message as usize) < self.messages.len());
+                v.print(self.messages.get(message as usize));
             }
-            Op::Print { table } => match self.prints.get(table as usize) {
-                Some(op) => {
-                    for arg in &op.args {
-                        match arg.ty {
-                            PrintType::Bool => v.masks(&[arg.reg]),
-                            PrintType::Signed(64) | PrintType::F64 => {
-                                v.slots(arg.reg, 2);
-                                v.slots(arg.reg.saturating_add(arg.half_stride * (self.halves() - 1)), 2);
-                            }
-                            _ => {
-                                v.slots(arg.reg, 1);
-                                v.slots(arg.reg.saturating_add(arg.half_stride * (self.halves() - 1)), 1);
-                            }
-                        }
-                    }
-                }
-                None => v.require(false),
-            },
+            Op::Print { table } => v.print(self.prints.get(table as usize)),
             Op::If { cond, otherwise: pc } | Op::WhileTest { cond, end: pc } => {
                 v.masks(&[cond]);
                 v.target(pc);
             }
-            Op::Else { end: pc } | Op::Repeat { body: pc } => v.target(pc),
+            Op::Else { end: pc } => v.target(pc),
+            Op::Repeat { body: pc, watch } => {
+                v.target(pc);
+                for &(first, stride, wide) in self.watches.get(watch as usize).into_iter().flat_map(|w| &w.numbers) {
+                    let slots = if wide { 2 } else { 1 };
+                    v.slots(first, slots);
+                    v.slots(first.saturating_add(stride * (self.halves() - 1)), slots);
+                }
+                self.watches.get(watch as usize).into_iter().for_each(|watch| v.masks(&watch.masks));
+            }
             Op::For { kind, wave, iv, low, high, step, end } => {
                 [iv, low, high, step].into_iter().for_each(|r| v.slots(r, kind.slots() * wave_halves(wave)));
                 v.target(end);

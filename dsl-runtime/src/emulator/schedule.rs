@@ -241,9 +241,7 @@ impl Scheduler<'_, '_> {
         let (status, warps) = (&self.status, self.warps);
         let is_awaited = |rank: u32, barrier: u32| {
             let block = rank as usize * warps..(rank as usize + 1) * warps;
-            let waits = |status: &Status| {
-                matches!(status, Status::Waiting(Wait::Mbarrier { address, .. }) if *address == barrier)
-            };
+            let waits = |status: &Status| matches!(status, Status::Waiting(Wait::Mbarrier { address, .. }) if *address == barrier);
             status.get(block).is_some_and(|block| block.iter().any(waits))
         };
         let landed = state.borrow_mut().land_one(is_awaited, |count| random.next() as usize % count);
@@ -314,13 +312,7 @@ impl Scheduler<'_, '_> {
 }
 
 /// Counts a warp in at a named barrier.
-fn named(
-    barriers: &mut Barriers,
-    warp: &Warp,
-    program: &Program,
-    id: u32,
-    threads: u32,
-) -> Result<(), BlockFailure> {
+fn named(barriers: &mut Barriers, warp: &Warp, program: &Program, id: u32, threads: u32) -> Result<(), BlockFailure> {
     let Some(barrier) = barriers.named.get_mut(id as usize) else { return Ok(()) };
     // PTX ISA, barrier: a warp counts as all of its threads.
     let arriving = program.target.warp_size();

@@ -154,7 +154,9 @@ impl Sizes {
                 .parse()
                 .map_err(|_| Error::Setting(format!("dimension `{name}` takes a natural number, not `{value}`")))?;
             self.values.insert(dimension.name, value);
-            self.given.insert(dimension.name);
+            if !self.given.insert(dimension.name) {
+                return Err(Error::Setting(format!("dimension `{name}` is given twice")));
+            }
         }
         Ok(())
     }

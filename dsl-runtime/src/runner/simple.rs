@@ -12,6 +12,9 @@ use crate::registry::{Settings, Value};
 /// Runs a kernel whose inputs are plain tensors: each is there, has the dimensions that its
 /// [`TensorSpec`] names, and all that may have several types have the same one.
 ///
+/// An optional input with the name of an output is no input of the kernel: a file may carry it as the right output,
+/// of any type that it names, and the check then compares with it and not with the reference.
+///
 /// If the kernel has a parameter `dtype`, it is taken from the inputs. Random inputs are normal numbers
 /// of the type `dtype` (or the first type of a specification).
 ///
@@ -49,9 +52,14 @@ pub struct Wanted {
 }
 
 impl SimpleRunner {
+    /// Whether an input is a right output to compare with.
+    fn is_expected(&self, spec: &TensorSpec) -> bool {
+        spec.optional && self.outputs.iter().any(|output| output.name == spec.name)
+    }
+
     /// The names of the inputs that may have several types, with the type that they have here.
     fn flexible<'a>(&'a self, inputs: &'a Tensors) -> impl Iterator<Item = (&'static str, ScalarType)> + 'a {
-        let flexible = self.inputs.iter().filter(|spec| spec.types.len() > 1);
+        let flexible = self.inputs.iter().filter(|spec| spec.types.len() > 1 && !self.is_expected(spec));
         flexible.filter_map(|spec| Some((spec.name, inputs.get(spec.name)?.scalar())))
     }
 }
@@ -82,7 +90,11 @@ impl Runner for SimpleRunner {
     }
 
     fn prepare(&self, settings: &mut Settings, inputs: &mut Tensors, _: &mut Vec<String>) -> Result<(), Error> {
-        check_tensors(self.inputs, inputs)?;
+        for (name, extent) in check_tensors(self.inputs, inputs)? {
+            if i32::try_from(extent).is_err() {
+                return Err(Error::Input(format!("{name} is {extent}, and extents must be below 2^31")));
+            }
+        }
         let mut flexible = self.flexible(inputs);
         let Some((first, scalar)) = flexible.next() else { return Ok(()) };
         if let Some((name, other)) = flexible.find(|(_, other)| *other != scalar) {
@@ -111,8 +123,13 @@ impl Runner for SimpleRunner {
                     .get(tensor)
                     .ok_or_else(|| Error::Shape(format!("the kernel gave no `{tensor}` (a fault of its runner)")))?;
                 let got = output.to_f64()?;
+                let expected = self.inputs.iter().find(|spec| spec.name == tensor && self.is_expected(spec));
+                let (numbers, against) = match expected.and_then(|spec| inputs.get(spec.name)) {
+                    Some(expected) => (expected.to_f64()?, "the file"),
+                    None => (numbers, "the reference on the host"),
+                };
                 let comparison = Comparison::new(tensor, output.shape(), &got, &numbers, Unit::Relative, tolerance);
-                Ok(comparison.against("the reference on the host"))
+                Ok(comparison.against(against))
             })
             .collect()
     }
@@ -132,7 +149,11 @@ mod tests {
     }
 
     static DOUBLE: SimpleRunner = SimpleRunner {
-        inputs: &[spec("x", &["N"]), spec("factor", &["One"])],
+        inputs: &[
+            spec("x", &["N"]),
+            spec("factor", &["One"]),
+            TensorSpec { optional: true, types: &[ScalarType::F32, ScalarType::F64], ..spec("y", &["N"]) },
+        ],
         outputs: &[spec("y", &["N"])],
         dimensions: &[
             Dimension { name: "N", default: 3, about: "elements" },
@@ -168,5 +189,42 @@ mod tests {
         inputs.insert("factor".to_owned(), HostTensor::new(&[1.0f32], &[1]).unwrap());
         DOUBLE.prepare(&mut settings, &mut inputs, &mut Vec::new()).unwrap();
         assert_eq!(settings.choice("dtype").unwrap(), "f32");
+    }
+
+    #[test]
+    fn a_right_output_in_the_file_is_what_the_check_compares_with() {
+        let device = Device::emulator(Target::SM_80).unwrap();
+        let mut settings = Settings::defaults(&[]);
+        let tensor = |numbers: &[f32]| HostTensor::new(numbers, &[numbers.len()]).unwrap();
+        let mut inputs = Tensors::from([("x".to_owned(), tensor(&[1.0, 2.0])), ("factor".to_owned(), tensor(&[0.0]))]);
+        let mut check = |inputs: &mut Tensors| {
+            DOUBLE.prepare(&mut settings, inputs, &mut Vec::new())?;
+            let outputs = DOUBLE.run(&device, &settings, inputs)?;
+            Ok::<_, Error>(DOUBLE.compare(&settings, inputs, &outputs)?.remove(0))
+        };
+        assert_eq!(check(&mut inputs).unwrap().against, "the reference on the host");
+        inputs.insert("y".to_owned(), HostTensor::new(&[2.0f64, 4.0], &[2]).unwrap());
+        let right = check(&mut inputs).unwrap();
+        assert!(right.holds() && right.against == "the file", "{right:?}");
+        inputs.insert("y".to_owned(), HostTensor::new(&[2.0f64, 4.5], &[2]).unwrap());
+        let wrong = check(&mut inputs).unwrap();
+        assert!(!wrong.holds() && wrong.worst.unwrap().index == [1]);
+        inputs.insert("y".to_owned(), HostTensor::new(&[2.0f64], &[1]).unwrap());
+        assert!(check(&mut inputs).unwrap_err().to_string().contains("tensor `y` has shape [1] with N = 1"));
+    }
+
+    #[test]
+    fn extents_beyond_32_bits_are_refused_before_anything_runs() {
+        let tensor = |shape: &[usize]| HostTensor::new::<f32>(&[], shape).unwrap();
+        static EMPTY: SimpleRunner = SimpleRunner {
+            inputs: &[spec("x", &["R", "C"])],
+            outputs: &[],
+            dimensions: &[],
+            run: |_, _, _| Ok(Tensors::new()),
+            reference: |_, _| Ok(Vec::new()),
+        };
+        let mut inputs = Tensors::from([("x".to_owned(), tensor(&[1 << 31, 0]))]);
+        let refused = EMPTY.prepare(&mut Settings::defaults(&[]), &mut inputs, &mut Vec::new()).unwrap_err();
+        assert_eq!(refused.to_string(), "R is 2147483648, and extents must be below 2^31");
     }
 }

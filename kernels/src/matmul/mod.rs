@@ -23,7 +23,7 @@ use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
 use lacewing_runtime::{DevTensor, Device, ElementOf, Error, KernelExt, LaunchStats, Tensors};
 
 use crate::reference::{self, unit_roundoff};
-use crate::views::{HostFloat, check_shape, rows_are_vectors};
+use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
 
 /// Rows and columns of C that a block computes.
 const BLOCK: usize = 64;
@@ -120,6 +120,7 @@ static RUNNER: SimpleRunner = SimpleRunner {
     inputs: &[
         TensorSpec { name: "a", dimensions: &["M", "K"], types: INPUTS, optional: false, about: "the left matrix" },
         TensorSpec { name: "b", dimensions: &["K", "N"], types: INPUTS, optional: false, about: "the right matrix" },
+        expected("c", &["M", "N"]),
     ],
     outputs: &[TensorSpec { name: "c", dimensions: &["M", "N"], types: OUTPUTS, optional: false, about: "a b" }],
     dimensions: &[

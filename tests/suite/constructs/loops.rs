@@ -19,6 +19,13 @@ fn range_from_to(lo: I64, hi: I32, y: TensorMut<I64, 1>) {
 }
 
 #[kernel(block = [32, 1, 1])]
+fn range_of_positions(n: Index, y: TensorMut<Index, 1>) {
+    for i in range(4, n) {
+        y.at(i).store(i * 2);
+    }
+}
+
+#[kernel(block = [32, 1, 1])]
 fn range_with_known_step(y: TensorMut<I32, 1>) {
     for i in range(0, 256, 64) {
         y.at(i).store(i);
@@ -167,6 +174,7 @@ constructs! {
     "range" {
         range_of_one_bound: range_to::new();
         range_of_mixed_bounds: range_from_to::new();
+        range_of_positions: range_of_positions::new();
         range_known: range_with_known_step::new();
         range_in_64_bits: range_that_could_overflow::new();
         range_in_rounds: range_that_counts_its_rounds::new();

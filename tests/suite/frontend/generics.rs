@@ -76,12 +76,16 @@ where
     T::Host: ElementOf<T>,
     C: Combine<T> + Clone + std::fmt::Debug + 'static,
 {
-    let dev = Device::emulator(Target::GFX942).unwrap();
     let count = x.len() / N;
-    let x = dev.tensor_from_slice(x, [count, N]).unwrap();
-    let mut y = dev.tensor_uninit::<T::Host, 1>([count]).unwrap();
-    rows::<T, C, N>::new(32).grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
-    y.to_vec().unwrap()
+    let mut results = super::devices().into_iter().map(|dev| {
+        let x = dev.tensor_from_slice(x, [count, N]).unwrap();
+        let mut y = dev.tensor_uninit::<T::Host, 1>([count]).unwrap();
+        rows::<T, C, N>::new(32).grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
+        y.to_vec().unwrap()
+    });
+    let first = results.next().unwrap();
+    assert!(results.all(|other| other == first), "the devices differ");
+    first
 }
 
 // F20

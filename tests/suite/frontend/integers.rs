@@ -3,7 +3,7 @@
 use lacewing::prelude::*;
 use lacewing::runtime::emulator::ReportKind;
 
-use super::{TARGETS, line_of, report};
+use super::{devices, line_of, report};
 
 /// Values at the ends, around zero, and with single bits.
 macro_rules! edges {
@@ -22,7 +22,7 @@ macro_rules! edges {
 macro_rules! integer_type {
     ($module:ident $ty:ident $int:ident { $($signed:tt)* }) => {
         mod $module {
-            use super::TARGETS;
+            use super::devices;
             use lacewing::prelude::*;
 
             /// The operators whose result has the type of the operands.
@@ -102,8 +102,7 @@ macro_rules! integer_type {
                 let pairs: Vec<[$int; 2]> = edges.iter().flat_map(|a| edges.iter().map(|b| [*a, *b])).collect();
                 let [a, b] = [0, 1].map(|side| pairs.iter().map(|pair| pair[side]).collect::<Vec<$int>>());
                 let n = pairs.len();
-                for target in TARGETS {
-                    let dev = Device::emulator(target).unwrap();
+                for dev in devices() {
                     let (a, b) = (dev.tensor_from_slice(&a, [n]).unwrap(), dev.tensor_from_slice(&b, [n]).unwrap());
                     let mut y = dev.tensor_zeros::<$int, 2>([26, n]).unwrap();
                     let grid = [n.div_ceil(64), 1, 1];
@@ -113,8 +112,8 @@ macro_rules! integer_type {
                     let (y, bits) = (y.to_vec().unwrap(), bits.to_vec().unwrap());
                     for (i, [a, b]) in pairs.iter().enumerate() {
                         let found: [$int; 26] = std::array::from_fn(|op| y[op * n + i]);
-                        assert_eq!(found, arithmetic_on_host(*a, *b), "{target}: {a} and {b}");
-                        assert_eq!(bits[i], comparisons_on_host(*a, *b), "{target}: {a} and {b}");
+                        assert_eq!(found, arithmetic_on_host(*a, *b), "{dev}: {a} and {b}");
+                        assert_eq!(bits[i], comparisons_on_host(*a, *b), "{dev}: {a} and {b}");
                     }
                 }
             }
@@ -141,12 +140,13 @@ macro_rules! signed_type {
             #[test]
             fn signs_are_those_of_rust() {
                 let edges = edges!($int);
-                let dev = Device::emulator(Target::SM_80).unwrap();
-                let x = dev.tensor_from_slice(&edges, [edges.len()]).unwrap();
-                let mut y = dev.tensor_uninit::<$int, 2>([edges.len(), 2]).unwrap();
-                signs::new().grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
-                let expected: Vec<_> = edges.iter().flat_map(|x| [x.wrapping_neg(), x.wrapping_abs()]).collect();
-                assert_eq!(y.to_vec().unwrap(), expected);
+                for dev in devices() {
+                    let x = dev.tensor_from_slice(&edges, [edges.len()]).unwrap();
+                    let mut y = dev.tensor_uninit::<$int, 2>([edges.len(), 2]).unwrap();
+                    signs::new().grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
+                    let expected: Vec<_> = edges.iter().flat_map(|x| [x.wrapping_neg(), x.wrapping_abs()]).collect();
+                    assert_eq!(y.to_vec().unwrap(), expected, "{dev}");
+                }
             }
         } }
     };
@@ -201,8 +201,7 @@ macro_rules! conversions {
             let values: Vec<$host> = $values;
             let n = values.len();
             assert!(n <= 64);
-            for target in TARGETS {
-                let dev = Device::emulator(target).unwrap();
+            for dev in devices() {
                 let x = dev.tensor_from_slice(&values, [n]).unwrap();
                 conversions!(@run dev x values n $from $host i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
             }
@@ -217,7 +216,7 @@ macro_rules! conversions {
                 let expected = *from as $to;
                 // NaN is NaN; its bits are not promised.
                 let same = found.to_ne_bytes() == expected.to_ne_bytes() || (found != found && expected != expected);
-                assert!(same, "{}: {from} as {}: {found}, not {expected}", $dev.target(), stringify!($to));
+                assert!(same, "{}: {from} as {}: {found}, not {expected}", $dev, stringify!($to));
             }
         )*
     };

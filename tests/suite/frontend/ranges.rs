@@ -3,7 +3,7 @@
 use lacewing::prelude::*;
 use lacewing::runtime::emulator::ReportKind;
 
-use super::{TARGETS, line_of, report, run};
+use super::{devices, line_of, report, run};
 
 macro_rules! counting {
     ($module:ident $ty:ident $int:ty) => {
@@ -12,7 +12,7 @@ macro_rules! counting {
 
             /// How many rounds, the first and the last variable, and a sum in which the order counts.
             #[device]
-            fn note(noted: [$ty; 4], k: $ty) -> [$ty; 4] {
+            pub fn note(noted: [$ty; 4], k: $ty) -> [$ty; 4] {
                 [noted[0] + 1, if noted[0] == 0 { k } else { noted[1] }, k, noted[3] * 3 + k]
             }
 
@@ -26,7 +26,7 @@ macro_rules! counting {
                 }
                 let (lo, hi) = (ranges.at((i, 0)).load(), ranges.at((i, 1)).load());
                 let step = ranges.at((i, 2)).load();
-                let start = [$ty::from(0), $ty::from(-1), $ty::from(-1), $ty::from(0)];
+                let start = [$ty::from(0), $ty::from(0) - 1, $ty::from(0) - 1, $ty::from(0)];
                 let mut plain = start;
                 for k in range(lo, hi, step) {
                     plain = note(plain, k);
@@ -59,6 +59,43 @@ macro_rules! counting {
                 }
             }
 
+            fn notes(rounds: impl Iterator<Item = $int>) -> [$int; 4] {
+                rounds.fold([0, -1, -1, 0], |[count, first, _, sum], k| {
+                    [count + 1, if count == 0 { k } else { first }, k, sum.wrapping_mul(3).wrapping_add(k)]
+                })
+            }
+
+            pub fn on_host([lo, hi, step]: [$int; 3]) -> [[$int; 4]; 4] {
+                let all = || (lo..hi).step_by(step as usize);
+                [notes(all()), notes(all()), notes(all().take(3)), notes(all().filter(|k| k % 2 != 0))]
+            }
+
+            pub fn check(ranges: &[[$int; 3]]) {
+                for dev in super::devices() {
+                    let n = ranges.len();
+                    let x = dev.tensor_from_slice(ranges.as_flattened(), [n, 3]).unwrap();
+                    let mut y = dev.tensor_uninit::<$int, 3>([n, 4, 4]).unwrap();
+                    count::new().grid([n.div_ceil(64), 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
+                    let found = y.to_vec().unwrap();
+                    for (range, found) in ranges.iter().zip(found.chunks(16)) {
+                        assert_eq!(found, on_host(*range).as_flattened(), "{dev}: {range:?}");
+                    }
+                }
+            }
+        }
+    };
+}
+counting!(narrow I32 i32);
+counting!(wide I64 i64);
+counting!(positions Index i64);
+
+macro_rules! counting_known {
+    ($module:ident in $of:ident: $ty:ident $int:ty) => {
+        mod $module {
+            use lacewing::prelude::*;
+
+            use super::$of::{note, on_host};
+
             /// The same loop with bounds that are known when tracing.
             #[kernel(block = [1, 1, 1])]
             pub fn count_known(
@@ -67,7 +104,7 @@ macro_rules! counting {
                 #[comptime] step: $int,
                 y: TensorMut<$ty, 2>,
             ) {
-                let start = [$ty::from(0), $ty::from(-1), $ty::from(-1), $ty::from(0)];
+                let start = [$ty::from(0), $ty::from(0) - 1, $ty::from(0) - 1, $ty::from(0)];
                 let mut plain = start;
                 for k in range(lo, hi, step) {
                     plain = note(plain, k);
@@ -86,31 +123,6 @@ macro_rules! counting {
                 }
             }
 
-            fn notes(rounds: impl Iterator<Item = $int>) -> [$int; 4] {
-                rounds.fold([0, -1, -1, 0], |[count, first, _, sum], k| {
-                    [count + 1, if count == 0 { k } else { first }, k, sum.wrapping_mul(3).wrapping_add(k)]
-                })
-            }
-
-            fn on_host([lo, hi, step]: [$int; 3]) -> [[$int; 4]; 4] {
-                let all = || (lo..hi).step_by(step as usize);
-                [notes(all()), notes(all()), notes(all().take(3)), notes(all().filter(|k| k % 2 != 0))]
-            }
-
-            pub fn check(ranges: &[[$int; 3]]) {
-                for target in super::TARGETS {
-                    let dev = Device::emulator(target).unwrap();
-                    let n = ranges.len();
-                    let x = dev.tensor_from_slice(ranges.as_flattened(), [n, 3]).unwrap();
-                    let mut y = dev.tensor_uninit::<$int, 3>([n, 4, 4]).unwrap();
-                    count::new().grid([n.div_ceil(64), 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
-                    let found = y.to_vec().unwrap();
-                    for (range, found) in ranges.iter().zip(found.chunks(16)) {
-                        assert_eq!(found, on_host(*range).as_flattened(), "{target}: {range:?}");
-                    }
-                }
-            }
-
             pub fn check_known(ranges: &[[$int; 3]]) {
                 let dev = Device::emulator(Target::SM_80).unwrap();
                 for [lo, hi, step] in ranges {
@@ -123,8 +135,8 @@ macro_rules! counting {
         }
     };
 }
-counting!(narrow I32 i32);
-counting!(wide I64 i64);
+counting_known!(narrow_known in narrow: I32 i32);
+counting_known!(wide_known in wide: I64 i64);
 
 /// Ranges around zero, then at both ends of the type; none has more than some 40 rounds.
 macro_rules! ranges {
@@ -157,8 +169,8 @@ macro_rules! ranges {
 fn ranges_of_i32_count_as_in_rust() {
     let ranges = ranges!(i32);
     narrow::check(&ranges);
-    narrow::check_known(&ranges[..60]);
-    narrow::check_known(&ranges[400..]);
+    narrow_known::check_known(&ranges[..60]);
+    narrow_known::check_known(&ranges[400..]);
 }
 
 // F15: 64 bits have nothing wider to count in.
@@ -166,7 +178,76 @@ fn ranges_of_i32_count_as_in_rust() {
 fn ranges_of_i64_count_as_in_rust() {
     let ranges = ranges!(i64);
     wide::check(&ranges);
-    wide::check_known(&ranges[400..]);
+    wide_known::check_known(&ranges[400..]);
+}
+
+// F15: positions count as `i64` does.
+#[test]
+fn ranges_of_index_count_as_in_rust() {
+    positions::check(&ranges!(i64));
+}
+
+const TILE: usize = 3;
+
+/// What a kernel does with positions: loops over them from bounds of every kind, arithmetic with host constants,
+/// indices of tensors and of shared memory, and what every integer has.
+#[kernel(block = [32, 1, 1])]
+fn positions_in_use(first: Index, n: Index, x: Tensor<Index, 1>, y: TensorMut<I64, 1>) {
+    let lane = lane_id().cast::<Index>();
+    let staged = shared_array::<Index>(32);
+    staged.at(lane).store(x.at(lane).load());
+    barrier();
+    let mut sum = Index::from(0);
+    for k in range(first, n, TILE) {
+        sum = sum * 3 + k + x.at(k).load();
+    }
+    for k in range(n) {
+        sum += staged.at(k).load();
+    }
+    for k in range(lane, 40, 2 * TILE) {
+        sum += k * TILE;
+    }
+    for k in range(3, n) {
+        sum -= k;
+    }
+    for k in range(I32::from(0), n) {
+        sum += k;
+    }
+    // A difference of positions may be negative.
+    let behind = lane - 5;
+    if behind < 0 {
+        sum += behind.abs() + (0 - behind) + behind.max(first).min(n);
+    }
+    let pair = Vector::<Index, 2>::from([lane, sum]) * 2 + 1;
+    let most = reduce_warp(lane, |a, b| a.max(b));
+    y.at(lane).store((sum + pair.get(0) - pair.get(1) / 2 + most).cast());
+}
+
+#[test]
+fn positions_do_what_integers_do() {
+    let x: Vec<i64> = (0..32).map(|i| i * 7 - 40).collect();
+    let (first, n) = (1i64, 30i64);
+    let wanted: Vec<i64> = (0..32i64)
+        .map(|lane| {
+            let mut sum =
+                (first..n).step_by(3).fold(0i64, |sum, k| sum.wrapping_mul(3).wrapping_add(k + x[k as usize]));
+            sum += x[..n as usize].iter().sum::<i64>();
+            sum += (lane..40).step_by(6).map(|k| k * 3).sum::<i64>();
+            sum -= (3..n).sum::<i64>();
+            sum += (0..n).sum::<i64>();
+            let behind = lane - 5;
+            if behind < 0 {
+                sum += behind.abs() - behind + behind.max(first).min(n);
+            }
+            sum + (2 * lane + 1) - (sum * 2 + 1) / 2 + 31
+        })
+        .collect();
+    // A warp of 32; the reduction is over a whole wave.
+    for dev in devices().into_iter().filter(|dev| dev.target().is_nvidia()) {
+        let (x, mut y) = (dev.tensor_from_slice(&x, [32]).unwrap(), dev.tensor_uninit::<i64, 1>([32]).unwrap());
+        positions_in_use::new().grid([1, 1, 1]).launch(&dev, (first as usize, n as usize, &x, &mut y)).unwrap();
+        assert_eq!(y.to_vec().unwrap(), wanted, "{dev}");
+    }
 }
 
 #[kernel(block = [1, 1, 1])]
@@ -230,6 +311,33 @@ fn a_step_that_turns_out_not_to_be_positive_is_reported_at_the_loop() {
         let report = report(&step_at_run_time::new(), &steps, &[0; 32]);
         assert_eq!((report.kind, report.thread), (ReportKind::AssertFailed, Some([5, 0, 0])), "{report}");
         assert_eq!(line_of(&report.location), "for k in range(0, 10, step) {");
-        assert!(report.message.contains("the step of this loop is not positive"), "{report}");
+        let message = format!("the step of this loop is {step}, and must be positive: it goes from 0 up to 10");
+        assert_eq!(report.message, format!("assertion failed: {message}"));
     }
+}
+
+#[kernel(block = [32, 1, 1])]
+fn counted_at_run_time(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let (lo, hi, step) = (x.at(0).load(), x.at(1).load(), x.at(2).load());
+    let mut rounds = I32::from(0);
+    for _ in range(lo, hi, step) {
+        rounds += 1;
+    }
+    for _ in range(lo.cast::<I64>(), hi.cast::<I64>(), step.cast::<I64>()) {
+        rounds += 100;
+    }
+    y.at(thread_id(X)).store(rounds);
+}
+
+// D15: a stop below the start is no round, whatever the step; a step that would never come to the stop is refused
+// even then, as `step_by(0)` is in Rust.
+#[test]
+fn a_stop_below_the_start_is_no_round() {
+    for (range, rounds) in
+        [([5, 5, 1], 0), ([5, 4, 1], 0), ([5, -5, 100], 0), ([i32::MAX, i32::MIN, 1], 0), ([0, 7, 3], 303)]
+    {
+        assert_eq!(run(&counted_at_run_time::new(), 1, &range, &[-1; 32]), [rounds; 32], "{range:?}");
+    }
+    let report = report(&counted_at_run_time::new(), &[9, 2, -2], &[0; 32]);
+    assert!(report.message.contains("is -2, and must be positive: it goes from 9 up to 2"), "{report}");
 }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Constant, IrType, Loc, RawValue, Space};
 use crate::types::arith::{self, Binary};
-use crate::types::place::{self, Coord, Coordinate, InShared, Index, Place};
+use crate::types::place::{self, Coord, Coordinate, InShared, Indices, Place};
 use crate::types::shared::SharedAlloc;
 use crate::types::{I32, Scalar};
 use crate::{Diagnostic, ScalarType};
@@ -140,7 +140,7 @@ impl<T: Scalar> SwizzledTile<T> {
 
     /// The element at `(row, column)`. The 16 bytes from a column that is a multiple of 16 bytes lie together.
     #[track_caller]
-    pub fn at(&self, index: impl Index<2>) -> Place<T, InShared> {
+    pub fn at(&self, index: impl Indices<2>) -> Place<T, InShared> {
         let loc = Location::caller();
         let [row, column] = index.coordinates(loc);
         let op = |op, a, b| arith::binary(op, ScalarType::I32, a, b, loc);

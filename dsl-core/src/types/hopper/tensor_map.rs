@@ -10,7 +10,7 @@ use crate::SourceLocation;
 use crate::rt::{Carried, KernelParam, ParamBuilder, ParamValues, State, Visitor};
 use crate::trace::{self, Attr, Loc, RawValue};
 use crate::types::arith::{self, Binary};
-use crate::types::place::{Coord, Index};
+use crate::types::place::{Coord, Indices};
 use crate::types::{I32, Scalar};
 
 /// A tensor of `R` dimensions (1 to 5) in global memory that boxes are copied from and to: a kernel parameter.
@@ -149,7 +149,7 @@ impl<T: Scalar, const R: usize> TensorMap<T, R> {
     /// two are row and column) to shared memory. Each active thread starts one: one thread should. The bytes
     /// complete at `barrier`, which must expect them.
     #[track_caller]
-    pub fn load(self, tile: SwizzledTile<T>, at: impl Index<R>, barrier: Mbarrier) {
+    pub fn load(self, tile: SwizzledTile<T>, at: impl Indices<R>, barrier: Mbarrier) {
         let loc = Location::caller();
         self.copy_in(tile, at.coordinates(loc), barrier, 0, loc);
     }
@@ -157,7 +157,7 @@ impl<T: Scalar, const R: usize> TensorMap<T, R> {
     /// [`TensorMap::load`] to the same place of every block in `blocks`, a bit mask of ranks in the cluster. The
     /// bytes complete at the barrier at the same place in each.
     #[track_caller]
-    pub fn load_multicast(self, tile: SwizzledTile<T>, at: impl Index<R>, barrier: Mbarrier, blocks: u32) {
+    pub fn load_multicast(self, tile: SwizzledTile<T>, at: impl Indices<R>, barrier: Mbarrier, blocks: u32) {
         let loc = Location::caller();
         self.copy_in(tile, at.coordinates(loc), barrier, blocks, loc);
     }
@@ -166,7 +166,7 @@ impl<T: Scalar, const R: usize> TensorMap<T, R> {
     /// should, after those that wrote the tile have called `fence_proxy` and met it. The tile may be written
     /// again after [`tma_store_commit`] and [`tma_store_wait`].
     #[track_caller]
-    pub fn store(self, at: impl Index<R>, tile: SwizzledTile<T>) {
+    pub fn store(self, at: impl Indices<R>, tile: SwizzledTile<T>) {
         let loc = Location::caller();
         if !self.note(&tile, true, loc) {
             return;

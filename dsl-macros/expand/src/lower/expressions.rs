@@ -141,19 +141,34 @@ impl Lower<'_> {
                 refused.await_token.span,
                 "`.await` has no meaning in a kernel: wait for the token of an asynchronous copy",
             ),
-            Expr::Try(refused) => {
-                let span = refused.question_token.span;
-                self.errors.push(
-                    span,
-                    "`?` cannot leave a kernel: it runs on the device; handle the host error before the launch",
-                );
-                self.operand(&mut refused.expr);
+            Expr::Try(question) => {
+                let span = question.question_token.span;
+                self.operand(&mut question.expr);
+                let Some(problem) = self.question() else { return };
+                self.errors.push(span, problem);
                 // Some value of the right type: nothing else is reported because of the `?`.
-                let inner = &refused.expr;
+                let inner = &question.expr;
                 let tokens = quote_spanned!(span=> match #inner { _ => ::core::unreachable!() });
                 self.replace(expr, block(span, tokens));
             }
             _ => visit_mut::visit_expr_mut(self, expr),
+        }
+    }
+
+    /// What is wrong with a `?`. It is a decision of the host: it may leave a helper or a closure where no run-time
+    /// control flow is in its way.
+    fn question(&self) -> Option<&'static str> {
+        let target = resolve(&self.frames, JumpSyntax::Return)?;
+        let closure = matches!(self.frames.get(target.frame), Some(Frame::Body { closure: true }));
+        match (target.flagged, closure || self.returns_value) {
+            (false, true) => None,
+            (true, true) => Some(
+                "`?` under a run-time condition: it decides while the kernel is traced; handle the host error outside \
+                 of the run-time control flow",
+            ),
+            (_, false) => {
+                Some("`?` cannot leave a kernel: it runs on the device; handle the host error before the launch")
+            }
         }
     }
 

@@ -19,11 +19,17 @@ impl Lower<'_> {
             return None;
         }
         self.operand(&mut binary.left);
-        self.operand(&mut binary.right);
+        let span = binary.op.span();
+        // rustc wants a `let` where it was written: never rewrite beside one.
+        let decides = !self.host && !has_let(&binary.left) && !has_let(&binary.right);
+        match binary.op {
+            BinOp::And(_) if decides => return Some(self.logic("and_begin", span, binary)),
+            BinOp::Or(_) if decides => return Some(self.logic("or_begin", span, binary)),
+            _ => self.operand(&mut binary.right),
+        }
         if self.host {
             return self.host_comparison(binary);
         }
-        let span = binary.op.span();
         match binary.op {
             BinOp::Lt(_) => Some(self.comparison("lt", span, binary)),
             BinOp::Le(_) => Some(self.comparison("le", span, binary)),
@@ -31,10 +37,6 @@ impl Lower<'_> {
             BinOp::Ge(_) => Some(self.comparison("ge", span, binary)),
             BinOp::Eq(_) => Some(self.comparison("eq", span, binary)),
             BinOp::Ne(_) => Some(self.comparison("ne", span, binary)),
-            // rustc wants a `let` where it was written: never rewrite beside one.
-            BinOp::And(_) | BinOp::Or(_) if has_let(&binary.left) || has_let(&binary.right) => None,
-            BinOp::And(_) => Some(self.logic("and_begin", span, binary)),
-            BinOp::Or(_) => Some(self.logic("or_begin", span, binary)),
             BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) => self.literal_left(binary),
             _ => None,
         }
@@ -61,14 +63,35 @@ impl Lower<'_> {
         Expr::Verbatim(quote_spanned!(span=> #compare(#left, #right)))
     }
 
-    /// The left side is evaluated once; the right side inside of the region that it opens.
-    fn logic(&self, begin: &str, span: Span, binary: &ExprBinary) -> Expr {
+    /// The left side is evaluated once; the right side inside of the region that it opens, and where it changes
+    /// variables, these are carried out of it as out of a branch.
+    fn logic(&mut self, begin: &str, span: Span, binary: &mut ExprBinary) -> Expr {
+        let ((), region) = self.region(|lower| lower.under_runtime(|lower| lower.operand(&mut binary.right)));
         let (left, right) = (&binary.left, &binary.right);
-        let (begin, end) = (self.rt(span, begin), self.rt(right.span(), "logic_end"));
         let (enter, skip) = (self.rt(span, "Enter"), self.rt(span, "logic_skip"));
+        if region.effects.changes.is_empty() {
+            let (begin, end) = (self.rt(span, begin), self.rt(right.span(), "logic_end"));
+            let tokens = quote_spanned! {span=>
+                match #begin(#left) {
+                    #enter::Go(__lw_token) => #end(__lw_token, #right),
+                    #enter::Skip(__lw_value) => #skip(__lw_value),
+                }
+            };
+            return parenthesised(span, tokens);
+        }
+        self.scopes.restore_uninitialised(&region.unset);
+        let slots = self.slots(&region);
+        let (calls, first, again) = (&slots.calls, &slots.begin, &slots.again);
+        let begin = self.rt(span, &format!("{begin}_with"));
+        let end = self.rt(right.span(), "logic_end_with");
+        // The slots borrow what the right side changes: they are rebuilt behind it.
         let tokens = quote_spanned! {span=>
-            match #begin(#left) {
-                #enter::Go(__lw_token) => #end(__lw_token, #right),
+            match #begin(#left, #first) {
+                #enter::Go(__lw_token) => {
+                    #calls
+                    let __lw_right = #right;
+                    #end(__lw_token, __lw_right, #again)
+                }
                 #enter::Skip(__lw_value) => #skip(__lw_value),
             }
         };

@@ -63,6 +63,8 @@ fn arguments_of_a_kernel() {
 fn what_a_body_cannot_hold() {
     let cases = [
         "fn f(y: Option<F32>) { let z = y?; let w = y?; }",
+        "fn f(y: Option<F32>, n: I32) -> Option<F32> { if n > 3 { store(y?); } None }",
+        "fn f(y: Option<F32>, n: I32) -> Option<F32> { if n > 3 { return None; } let z = y?; Some(z) }",
         "fn f() { async { 1 }; g().await; }",
         "fn f() { let g = |v: F32| { if v > 0.0 { return v; } v }; }",
         "fn f(c: Bool) { if let Some(x) = o && c { store(x); } }",
@@ -86,6 +88,8 @@ fn what_a_body_may_hold() {
         "fn f(n: I32) { let g = |v: I32| { for i in range(v) { if i > 3 { break; } } }; }",
         "fn f(n: I32) { let y = if n > 3 { n } else { return }; }",
         "fn f(o: Option<I32>, n: I32) { if n > 3 { let Some(x) = o else { return }; store(x); } }",
+        "fn f(y: Option<F32>) -> Option<F32> { let z = y?; for w in constexpr(list(z)) { store(w?); } Some(z) }",
+        "fn f(y: Option<F32>, n: I32) { let g = || { let z = y?; Some(z) }; if n > 3 { store(g()); } }",
     ];
     for case in cases {
         assert_eq!(device_errors(case), Vec::<String>::new(), "{case}");

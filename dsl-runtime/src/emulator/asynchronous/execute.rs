@@ -14,9 +14,7 @@ use crate::emulator::exec::numbers::Moment;
 use crate::emulator::exec::warp::{Action, BlockMemory, FaultKind, Stop, Warp};
 use crate::emulator::isa::Isa;
 use crate::emulator::lanes::{LANES, Reg, Registers};
-use crate::emulator::memory::{
-    AccessFault, BulkAccess, Conflict, Epoch, Memory, Region, SharedRaces, Touch, Toucher,
-};
+use crate::emulator::memory::{AccessFault, BulkAccess, Conflict, Epoch, Memory, Region, SharedRaces, Touch, Toucher};
 use crate::emulator::op::Pc;
 use crate::emulator::program::Program;
 
@@ -289,8 +287,7 @@ fn compute_product<I: Isa>(
                 if block.shared.check_written(at, len).is_err() {
                     let is_unwritten = |byte: &usize| block.shared.check_written(at + byte, size).is_err();
                     let byte = (0..len).step_by(size).find(is_unwritten).unwrap_or(0);
-                    let error =
-                        AccessError { fault: AccessFault::Uninitialized, lane: 0, address: (at + byte) as u64 };
+                    let error = AccessError { fault: AccessFault::Uninitialized, lane: 0, address: (at + byte) as u64 };
                     let (access, action) = (operand.access, Action::Read);
                     return Err(at_product(FaultKind::Access { error, access, shared: true, action }));
                 }
@@ -348,9 +345,9 @@ impl Context<'_, '_, '_> {
             let mut maker = (0, 0);
             let mut nothing = crate::emulator::memory::Knowledge::default();
             if let Some(mut races) = self.races() {
-                races.check(who, at as usize, 8, Touch::Write).map_err(|conflict| {
-                    (lane, FaultKind::Race { conflict, access, touch: Touch::Write })
-                })?;
+                races
+                    .check(who, at as usize, 8, Touch::Write)
+                    .map_err(|conflict| (lane, FaultKind::Race { conflict, access, touch: Touch::Write }))?;
                 races.reserve(who, at as usize, 8);
                 maker = races.moment(self.warp);
                 nothing = races.nothing();
@@ -459,7 +456,7 @@ impl Context<'_, '_, '_> {
     fn map(&self, op: &TensorCopyOp) -> Step<&BoundMap> {
         // A launch binds every map of the kernel.
         let map = self.block.maps.get(op.map as usize).and_then(Option::as_ref);
-        map.ok_or((0, FaultKind::Assert { message: u32::MAX }))
+        map.ok_or((0, FaultKind::Assert { text: "the tensor map is no argument of this launch".to_owned() }))
     }
 
     fn coordinates(&self, op: &TensorCopyOp, lane: u32) -> [i32; 5] {
@@ -575,9 +572,8 @@ impl Context<'_, '_, '_> {
         let committed = self.own.committed;
         let limit = |lane: u32| committed.get(lane as usize).copied().unwrap_or(0).saturating_sub(groups);
         let mask = self.mask;
-        let is_due = |store: &Store| {
-            mask >> store.lane & 1 == 1 && store.group.is_some_and(|group| group < limit(store.lane))
-        };
+        let is_due =
+            |store: &Store| mask >> store.lane & 1 == 1 && store.group.is_some_and(|group| group < limit(store.lane));
         let mut stores = std::mem::take(&mut self.own.stores);
         let mut result = Ok(Flow::Next);
         for store in stores.iter_mut().filter(|store| is_due(store)) {
@@ -627,9 +623,7 @@ impl Context<'_, '_, '_> {
             let who = Toucher { warp: self.warp, lane: Epoch::TOGETHER, pc: store.pc };
             let checked = races.check_async(BulkAccess { who, known: &store.known }, at, len, false);
             races.note_async_read(who, at, len, false);
-            checked.map_err(|conflict| {
-                at_store(FaultKind::Race { conflict, access, touch: Touch::Read })
-            })?;
+            checked.map_err(|conflict| at_store(FaultKind::Race { conflict, access, touch: Touch::Read }))?;
         }
         let map = self.block.maps.get(store.map as usize).and_then(Option::as_ref);
         Ok(map.map(|map| read_box(self.block.shared, map, store.source)).unwrap_or_default())

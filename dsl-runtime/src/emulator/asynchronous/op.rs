@@ -25,7 +25,7 @@ pub(crate) enum AsyncOp {
     /// Completes all but the newest `groups` groups of bulk stores.
     StoreWait { groups: u32, read: bool },
     /// Starts a product.
-    Wgmma(WgmmaOp),
+    Wgmma(Box<WgmmaOp>),
     /// Completes all but the newest `groups` products.
     WgmmaWait { groups: u32, values: Vec<Reg>, results: Vec<Reg> },
     /// Changes the registers of a warpgroup.

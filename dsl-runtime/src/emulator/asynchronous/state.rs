@@ -234,12 +234,8 @@ impl<'a> AsyncState<'a> {
         match barrier.complete(bytes) {
             Ok(completed) => self.woken |= completed,
             Err(overflow) => {
-                let fault = AsyncFault::BarrierOverflow {
-                    address,
-                    overflow,
-                    count: barrier.count,
-                    bytes: barrier.bytes,
-                };
+                let fault =
+                    AsyncFault::BarrierOverflow { address, overflow, count: barrier.count, bytes: barrier.bytes };
                 return Err(LateFault { rank, warp: None, pc, fault });
             }
         }

@@ -98,7 +98,10 @@ pub(crate) fn find_unwritten(global: &GlobalMemory<'_>, map: &BoundMap, coordina
         if !is_unwritten(offset as usize, row.len) {
             return None;
         }
-        (0..row.len).step_by(size).find(|&at| is_unwritten(offset as usize + at, size)).map(|at| row.address + at as u64)
+        (0..row.len)
+            .step_by(size)
+            .find(|&at| is_unwritten(offset as usize + at, size))
+            .map(|at| row.address + at as u64)
     })
 }
 

@@ -245,7 +245,7 @@ impl Decoder {
         for index in 0..registers {
             d.push(self.result(op, index)?.base);
         }
-        Ok(AsyncOp::Wgmma(WgmmaOp { ty, n, k, a, b, c, d }))
+        Ok(AsyncOp::Wgmma(Box::new(WgmmaOp { ty, n, k, a, b, c, d })))
     }
 
     /// An operand in shared memory: `rows` x k, of which each warp of the warpgroup reads some rows.

@@ -4,9 +4,11 @@ use lacewing_core::Error;
 use lacewing_core::mlir::ir::{BlockLike, BlockRef, OperationLike, OperationRef, RegionLike};
 
 use super::attributes;
+use super::deciding::deciding;
 use super::emit::Decoder;
 use super::lifetime::{op_name, value_key};
 use super::types::{Elem, Place};
+use crate::emulator::exec::progress::Watch;
 use crate::emulator::op::{LoopKind, Op};
 
 impl Decoder {
@@ -165,11 +167,30 @@ impl Decoder {
         // Lanes that have left read their state no more.
         self.yield_to(&last, 0, &state, false)?;
         self.locate(op);
-        self.emit(Op::Repeat { body: first });
+        let watch = self.watch(op, &state);
+        self.emit(Op::Repeat { body: first, watch });
         let end = self.here();
         self.patch(test, Op::WhileTest { cond, end });
         self.depth -= 1;
         Ok(())
+    }
+
+    /// The number of a loop's watch; none where memory decides about its rounds.
+    fn watch(&mut self, op: &OperationRef<'_, '_>, state: &[Place]) -> u32 {
+        let Some(deciding) = deciding(op) else { return u32::MAX };
+        let mut watch = Watch::default();
+        for place in deciding.iter().filter_map(|&index| state.get(index)) {
+            if place.is_mask() {
+                watch.masks.extend((0..place.ty.count).map(|element| place.mask(element)));
+                continue;
+            }
+            let wide = place.ty.elem.is_wide();
+            let step = if wide { 2 } else { 1 };
+            let slots = (0..place.ty.slots()).step_by(step);
+            watch.numbers.extend(slots.map(|slot| (place.base + slot, place.stride, wide)));
+        }
+        self.program.watches.push(watch);
+        self.program.watches.len() as u32 - 1
     }
 
     /// Moves a terminator's operands, from the `skip`th on, to the places of the region's results.

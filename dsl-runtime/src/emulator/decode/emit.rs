@@ -119,7 +119,7 @@ impl Decoder {
 
     /// Appends an operation; returns its index.
     pub(crate) fn emit(&mut self, op: Op) -> u32 {
-        self.program.ops.push(op);
+        self.program.ops.push(op.specific());
         self.program.locations.push(self.location);
         self.program.op_halves.push(self.half);
         self.program.ops.len() as u32 - 1

@@ -19,7 +19,13 @@ impl Flight {
         let mut flight = Self::default();
         if body.iter().any(has_product) {
             // A value that comes around a loop shows in the next pass.
-            while body.iter().fold(false, |grown, op| flight.visit(op) || grown) {}
+            let mut grown = true;
+            while grown {
+                grown = false;
+                for op in body {
+                    grown |= flight.visit(op);
+                }
+            }
         }
         flight
     }
@@ -102,7 +108,7 @@ fn has_product(op: &OperationRef<'_, '_>) -> bool {
     if op_name(op) == "lw.wgmma" {
         return true;
     }
-    op.regions().filter_map(|region| region.first_block()).any(|block| {
-        std::iter::successors(block.first_operation(), |op| op.next_in_block()).any(|op| has_product(&op))
-    })
+    op.regions()
+        .filter_map(|region| region.first_block())
+        .any(|block| std::iter::successors(block.first_operation(), |op| op.next_in_block()).any(|op| has_product(&op)))
 }

@@ -57,7 +57,8 @@ impl Decoder {
             "lw.assert" => {
                 let mask = self.operand(op, 0)?.mask(0);
                 let message = attributes::string(op, "message").unwrap_or_default().to_owned();
-                self.program.messages.push(message);
+                let args = self.print_args(op, 1)?;
+                self.program.messages.push(PrintOp { format: message, args });
                 let message = self.program.messages.len() as u32 - 1;
                 self.emit(Op::Assert { mask, message });
             }
@@ -169,8 +170,17 @@ impl Decoder {
 
     fn printf(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
         let format = attributes::string(op, "format").unwrap_or_default().to_owned();
+        let args = self.print_args(op, 0)?;
+        self.program.prints.push(PrintOp { format, args });
+        let table = self.program.prints.len() as u32 - 1;
+        self.emit(Op::Print { table });
+        Ok(())
+    }
+
+    /// The operands from `first` on, as a format prints them.
+    fn print_args(&mut self, op: &OperationRef<'_, '_>, first: usize) -> Result<Vec<PrintArg>, Error> {
         let mut args = Vec::new();
-        for index in 0..op.operand_count() {
+        for index in first..op.operand_count() {
             let place = self.operand(op, index)?;
             if place.ty.is_vector {
                 return Err(self.unknown(op));
@@ -186,9 +196,6 @@ impl Decoder {
             };
             args.push(PrintArg { ty, reg: place.base, half_stride: place.stride });
         }
-        self.program.prints.push(PrintOp { format, args });
-        let table = self.program.prints.len() as u32 - 1;
-        self.emit(Op::Print { table });
-        Ok(())
+        Ok(args)
     }
 }

@@ -9,6 +9,7 @@ mod atom;
 mod attributes;
 mod control;
 mod convert;
+mod deciding;
 mod emit;
 mod flight;
 mod gpu;
@@ -85,6 +86,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         messages: Vec::new(),
         asynchronous: Vec::new(),
         has_async: false,
+        watches: Vec::new(),
     };
     let threads = meta.attributes.threads();
     if threads == 0 || threads > u64::from(meta.target.max_block_threads()) {

@@ -138,6 +138,65 @@ pub(crate) fn load<M: Memory>(
     load_lanes(memory, regs, d, address, lanes, access)
 }
 
+/// The lanes of an access, each at its own address.
+struct Scattered<'a, M: Memory> {
+    memory: &'a M,
+    addresses: [M::Address; LANES],
+    lanes: u32,
+    access: &'a Access,
+}
+
+impl<'a, M: Memory> Scattered<'a, M> {
+    fn new(memory: &'a M, regs: &Registers<'_>, address: Reg, lanes: u32, access: &'a Access) -> Self {
+        Self { memory, addresses: regs.read(address), lanes, access }
+    }
+
+    /// Bytes of a lane.
+    fn len(&self) -> usize {
+        self.access.bytes as usize
+    }
+
+    fn checked<R>(
+        &self,
+        lane: usize,
+        check: impl Fn(&'a M, M::Address, usize, &Access) -> Result<R, AccessFault>,
+    ) -> Result<R, AccessError> {
+        let address = self.addresses[lane & (LANES - 1)];
+        check(self.memory, address, self.len(), self.access).map_err(|fault| AccessError {
+            fault,
+            lane: lane as u32,
+            address: address.into(),
+        })
+    }
+
+    /// The bytes of a lane, for reading.
+    #[inline(always)]
+    fn source(&self, lane: usize) -> Result<(&'a M::Region, usize), AccessError> {
+        self.checked(lane, check_load)
+    }
+
+    /// The bytes of a lane, for writing.
+    #[inline(always)]
+    fn target(&self, lane: usize) -> Result<(&'a M::Region, usize), AccessError> {
+        self.checked(lane, check_store)
+    }
+
+    /// Whether every lane has four whole words.
+    fn is_rows(&self) -> bool {
+        self.lanes == u32::MAX && self.access.bytes == 16 && self.access.unit == 4 && self.access.align >= 4
+    }
+
+    /// The lanes that take part.
+    fn active(&self) -> impl Iterator<Item = usize> + use<M> {
+        let mut rest = self.lanes;
+        std::iter::from_fn(move || {
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest.wrapping_sub(1);
+            (lane < LANES).then_some(lane)
+        })
+    }
+}
+
 /// A load lane by lane.
 #[inline(never)]
 fn load_lanes<M: Memory>(
@@ -148,12 +207,11 @@ fn load_lanes<M: Memory>(
     lanes: u32,
     access: &Access,
 ) -> Result<(), AccessError> {
-    let addresses = regs.read::<M::Address>(address);
-    let len = access.bytes as usize;
-    let blame = |lane: usize, fault| AccessError { fault, lane: lane as u32, address: addresses[lane & 31].into() };
+    let scattered = Scattered::new(memory, regs, address, lanes, access);
+    let len = scattered.len();
     if lanes == u32::MAX && is_wide(access) && contiguous::<M>(regs, address, 0) {
         // All lanes read one address.
-        let (region, at) = check_load(memory, addresses[0], len, access).map_err(|fault| blame(0, fault))?;
+        let (region, at) = scattered.source(0)?;
         for word in 0..access.slots() {
             // SAFETY: the range was checked, and its start is a multiple of four.
             let [bits] = unsafe { region.load_words(at + 4 * word as usize) };
@@ -168,13 +226,11 @@ fn load_lanes<M: Memory>(
         }
         return Ok(());
     }
-    if lanes == u32::MAX && access.bytes == 16 && access.unit == 4 && access.align >= 4 {
+    if scattered.is_rows() {
         for group in 0..8 {
             let mut rows = [[0; 4]; 4];
             for (i, row) in rows.iter_mut().enumerate() {
-                let lane = 4 * group + i;
-                let (region, at) =
-                    check_load(memory, addresses[lane], len, access).map_err(|fault| blame(lane, fault))?;
+                let (region, at) = scattered.source(4 * group + i)?;
                 // SAFETY: the range was checked, and its start is a multiple of four.
                 *row = unsafe { region.load_words(at) };
             }
@@ -182,11 +238,8 @@ fn load_lanes<M: Memory>(
         }
         return Ok(());
     }
-    let mut rest = lanes;
-    while rest != 0 {
-        let lane = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        let (region, at) = check_load(memory, addresses[lane], len, access).map_err(|fault| blame(lane, fault))?;
+    for lane in scattered.active() {
+        let (region, at) = scattered.source(lane)?;
         let mut done = 0;
         while done < len {
             let count = (len - done).min(4);
@@ -253,26 +306,20 @@ fn store_lanes<M: Memory>(
     lanes: u32,
     access: &Access,
 ) -> Result<(), AccessError> {
-    let addresses = regs.read::<M::Address>(address);
-    let len = access.bytes as usize;
-    let blame = |lane: usize, fault| AccessError { fault, lane: lane as u32, address: addresses[lane & 31].into() };
-    if lanes == u32::MAX && access.bytes == 16 && access.unit == 4 && access.align >= 4 {
+    let scattered = Scattered::new(memory, regs, address, lanes, access);
+    let len = scattered.len();
+    if scattered.is_rows() {
         for group in 0..8 {
             for (i, row) in transpose4(quad(regs, value, group)).into_iter().enumerate() {
-                let lane = 4 * group + i;
-                let (region, at) =
-                    check_store(memory, addresses[lane], len, access).map_err(|fault| blame(lane, fault))?;
+                let (region, at) = scattered.target(4 * group + i)?;
                 // SAFETY: the range was checked, and its start is a multiple of four.
                 unsafe { region.store_words(at, row) };
             }
         }
         return Ok(());
     }
-    let mut rest = lanes;
-    while rest != 0 {
-        let lane = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        let (region, at) = check_store(memory, addresses[lane], len, access).map_err(|fault| blame(lane, fault))?;
+    for lane in scattered.active() {
+        let (region, at) = scattered.target(lane)?;
         let mut done = 0;
         while done < len {
             let count = (len - done).min(4);

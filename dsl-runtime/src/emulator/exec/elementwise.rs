@@ -1,6 +1,6 @@
 //! Operations that work lane by lane, each defined once on scalars.
 
-use crate::emulator::lanes::{Lane, Reg, Registers};
+use crate::emulator::lanes::{LANES, Lane, Reg, Registers};
 use crate::emulator::numeric::math;
 use crate::emulator::numeric::narrow::{self, Fp8};
 
@@ -332,6 +332,25 @@ impl Registers<'_> {
     /// `d = op(a, b)`; lanes that divide by zero give zero. Returns those among `active`.
     #[inline(never)]
     pub(crate) fn divide(&mut self, op: DivideOp, d: Reg, a: Reg, b: Reg, active: u32) -> u32 {
+        // A quotient of 32-bit numbers is exact in binary64 once it is truncated: where x / y is no whole number it is
+        // at least 1 / |y| away from one, and it is rounded by at most 2^-53 |x / y|, which is less than 2^-20 / |y|.
+        // Processors divide floats by vectors.
+        macro_rules! divide_in_f64 {
+            ($ty:ty, |$x:ident, $y:ident, $quotient:ident| $result:expr) => {{
+                let (left, right) = (self.read::<$ty>(a), self.read::<$ty>(b));
+                let zero = self.compare::<$ty>(b, b, |y, _| y == 0);
+                let mut out = [0; LANES];
+                for lane in 0..LANES {
+                    let ($x, $y) = (left[lane], right[lane]);
+                    let $quotient = f64::from($x) / f64::from($y);
+                    out[lane] = if $y == 0 { 0 } else { $result };
+                }
+                self.write::<$ty>(d, out);
+                zero & active
+            }};
+        }
+        // The one overflow, of the smallest number by -1, wraps.
+        let signed = |quotient: f64| if quotient == -f64::from(i32::MIN) { i32::MIN } else { quotient as i32 };
         macro_rules! divide {
             ($ty:ty, $f:ident) => {{
                 let mut zero = 0_u32;
@@ -344,14 +363,66 @@ impl Registers<'_> {
             }};
         }
         match op {
-            DivideOp::DivS32 => divide!(i32, wrapping_div),
-            DivideOp::DivU32 => divide!(u32, wrapping_div),
-            DivideOp::RemS32 => divide!(i32, wrapping_rem),
-            DivideOp::RemU32 => divide!(u32, wrapping_rem),
+            DivideOp::DivS32 => divide_in_f64!(i32, |x, y, quotient| signed(quotient)),
+            DivideOp::DivU32 => divide_in_f64!(u32, |x, y, quotient| quotient as u32),
+            DivideOp::RemS32 => divide_in_f64!(i32, |x, y, q| x.wrapping_sub(signed(q).wrapping_mul(y))),
+            DivideOp::RemU32 => divide_in_f64!(u32, |x, y, q| x.wrapping_sub((q as u32).wrapping_mul(y))),
             DivideOp::DivS64 => divide!(i64, wrapping_div),
             DivideOp::DivU64 => divide!(u64, wrapping_div),
             DivideOp::RemS64 => divide!(i64, wrapping_rem),
             DivideOp::RemU64 => divide!(u64, wrapping_rem),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emulator::lanes::Slot;
+
+    /// The four results of a pair that is no division by zero.
+    fn divide(pairs: &[(u32, u32)]) {
+        let word = |f: fn(&(u32, u32)) -> u32| Slot(std::array::from_fn(|lane| pairs.get(lane).map_or(1, f)));
+        let mut slots = [word(|p| p.0), word(|p| p.1), Slot([0; LANES])];
+        let mut masks = [];
+        for op in [DivideOp::DivS32, DivideOp::DivU32, DivideOp::RemS32, DivideOp::RemU32] {
+            let mut regs = Registers::new(&mut slots, &mut masks);
+            let zero = regs.divide(op, 2, 0, 1, u32::MAX);
+            for (lane, &(x, y)) in pairs.iter().enumerate() {
+                let wanted = match op {
+                    _ if y == 0 => 0,
+                    DivideOp::DivS32 => (x as i32).wrapping_div(y as i32) as u32,
+                    DivideOp::RemS32 => (x as i32).wrapping_rem(y as i32) as u32,
+                    DivideOp::DivU32 => x / y,
+                    _ => x % y,
+                };
+                assert_eq!(regs.lane::<u32>(2, lane), wanted, "{op:?} {x} {y}");
+                assert_eq!(zero >> lane & 1 == 1, y == 0, "{op:?} {x} {y}");
+            }
+        }
+    }
+
+    #[test]
+    fn quotients_are_those_of_integers() {
+        let edges = [0, 1, 2, 3, 5, 7, 10, 641, 1 << 15, 65535, 65536, 65537, (1 << 24) + 1, i32::MAX as u32 - 1];
+        let edges: Vec<u32> = edges.into_iter().flat_map(|x: u32| [x, x.wrapping_neg(), !x, x ^ 1 << 31]).collect();
+        let mut pairs = Vec::new();
+        for &y in &edges {
+            for &x in &edges {
+                pairs.push((x, y));
+                // Beside a multiple of y.
+                let multiple = x.wrapping_mul(y);
+                pairs.extend([multiple, multiple.wrapping_sub(1), multiple.wrapping_add(1)].map(|x| (x, y)));
+            }
+        }
+        // A multiplicative congruence: spread over all sizes.
+        let mut state = 1u64;
+        for _ in 0..200_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (x, y) = ((state >> 32) as u32, (state as u32) >> (state >> 59));
+            pairs.push((x, y));
+            pairs.push(((x / y.max(1)).wrapping_mul(y).wrapping_sub(1), y));
+        }
+        pairs.chunks(LANES).for_each(divide);
     }
 }

@@ -6,10 +6,11 @@ use super::access;
 use super::atomics::atomic;
 use super::collective::{ballot, shuffle, shuffle_xor};
 use super::copy::CopyError;
+use super::elementwise::UnaryOp;
 use super::matrix::{load_matrix, mfma, mma};
 use super::numbers::{LARGEST_TO_F16, Moment, nan_converted, nan_stored};
 use super::order::{self, Visitor};
-use super::print::print;
+use super::print::{assertion, print};
 use super::warp::{Action, BlockMemory, Fault, FaultKind, Frame, Stop, Warp};
 use crate::emulator::asynchronous::execute::{Flow, execute, finish};
 use crate::emulator::isa::{Baseline, Isa};
@@ -242,7 +243,12 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
         match unsafe { *ops.add(pc) } {
             Op::Unary { op, d, a } => {
                 regs.unary(op, d, a);
-                born!(op.bears_f32() && regs.any_special(d) || op.bears_f64() && regs.any_special_f64(d));
+                let from_f32 = op.bears_f32() && op != UnaryOp::F64ToF32;
+                born!(
+                    from_f32 && regs.any_birth(d, [a])
+                        || op == UnaryOp::F64ToF32 && regs.any_special(d)
+                        || op.bears_f64() && regs.any_special_f64(d)
+                );
                 if op.swallows_nan() {
                     let lanes = (mask, program.half(pc as u32));
                     escape!(nan_converted(&regs, &warp.births, a, lanes, pc as u32));
@@ -250,11 +256,23 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             }
             Op::Binary { op, d, a, b } => {
                 regs.binary(op, d, a, b);
-                born!(op.bears_f32() && regs.any_special(d) || op.bears_f64() && regs.any_special_f64(d));
+                born!(op.bears_f32() && regs.any_birth(d, [a, b]) || op.bears_f64() && regs.any_special_f64(d));
+            }
+            Op::AddF32 { d, a, b } => {
+                regs.map2(d, a, b, |x: f32, y: f32| x + y);
+                born!(regs.any_birth(d, [a, b]));
+            }
+            Op::SubF32 { d, a, b } => {
+                regs.map2(d, a, b, |x: f32, y: f32| x - y);
+                born!(regs.any_birth(d, [a, b]));
+            }
+            Op::MulF32 { d, a, b } => {
+                regs.map2(d, a, b, |x: f32, y: f32| x * y);
+                born!(regs.any_birth(d, [a, b]));
             }
             Op::FmaF32 { d, a, b, c } => {
                 regs.map3::<f32>(d, a, b, c, fma_f32::<I>);
-                born!(regs.any_special(d));
+                born!(regs.any_birth(d, [a, b, c]));
             }
             Op::FmaF64 { d, a, b, c } => {
                 regs.map3::<f64>(d, a, b, c, fma_f64::<I>);
@@ -490,7 +508,9 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::Assert { mask: holds, message } => {
                 let failed = mask & !regs.mask(holds);
                 if failed != 0 {
-                    stop!(failed.trailing_zeros(), FaultKind::Assert { message })
+                    let lane = failed.trailing_zeros();
+                    let text = program.messages.get(message as usize).map(|message| assertion(&regs, message, lane));
+                    stop!(lane, FaultKind::Assert { text: text.unwrap_or_default() })
                 }
             }
             Op::Print { table } => {
@@ -550,7 +570,12 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 }
                 mask = warp.frames.pop().map_or(0, |frame| frame.mask);
             }
-            Op::While => warp.frames.push(Frame { mask, other: 0 }),
+            Op::While => {
+                if warp.progress.is_looking() {
+                    warp.progress.enters(pc as u32 + 1);
+                }
+                warp.frames.push(Frame { mask, other: 0 });
+            }
             Op::WhileTest { cond, end } => {
                 mask &= regs.mask(cond);
                 if mask == 0 {
@@ -558,9 +583,15 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                     jump!(end)
                 }
             }
-            Op::Repeat { body } => {
+            Op::Repeat { body, watch } => {
                 if executed > block.checks.op_budget {
                     stop!(mask.trailing_zeros(), FaultKind::OpBudget { executed })
+                }
+                if executed > warp.progress.from {
+                    let watch = program.watches.get(watch as usize);
+                    if warp.progress.is_stuck(watch, &regs, mask, body, executed) {
+                        stop!(mask.trailing_zeros(), FaultKind::Stuck { executed })
+                    }
                 }
                 jump!(body)
             }

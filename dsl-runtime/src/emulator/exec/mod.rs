@@ -11,5 +11,6 @@ pub(crate) mod matrix;
 pub(crate) mod numbers;
 pub(crate) mod order;
 pub(crate) mod print;
+pub(crate) mod progress;
 pub(crate) mod traffic;
 pub(crate) mod warp;

@@ -10,11 +10,14 @@ use lacewing_core::atoms::Role;
 use super::atom::AtomOp;
 use super::warp::FaultKind;
 use crate::emulator::exec::elementwise::{BinaryOp, UnaryOp};
+use crate::emulator::isa;
 use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
 use crate::emulator::numeric::narrow;
 use crate::emulator::op::{Access, MatrixType, MfmaOp, MmaOp, NumberFormat, Op, Pc};
 use crate::emulator::program::Program;
 
+/// The bits of binary32's infinity.
+const INFINITY: i32 = f32::INFINITY.to_bits() as i32;
 /// Births that are remembered for a warp: later ones repeat the first, or follow from them.
 const REMEMBERED: usize = 32;
 /// The largest binary32 number that rounds to a finite binary16.
@@ -53,8 +56,10 @@ pub(crate) struct LoopState {
 /// Which rule of arithmetic made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Infinities that cancel.
+    /// Infinities that cancel, as -inf - -inf.
     InfinityMinusInfinity,
+    /// +inf - +inf: no mask makes that, but numbers that were too large.
+    TooLargeMinusTooLarge,
     ZeroTimesInfinity,
     /// A zero divisor.
     DivisionByZero,
@@ -108,6 +113,18 @@ impl Births {
     fn infinity_before(&self, nan: &Birth) -> Option<&Birth> {
         let before = || self.infinite.iter().rev().filter(|birth| birth.order < nan.order);
         before().find(|birth| birth.lanes >> nan.lane & 1 == 1).or_else(|| before().next())
+    }
+
+    /// Adds lanes to a birth that is known; true where there is nothing more to tell of one at `pc`.
+    fn has_told(&mut self, pc: Pc, is_nan: bool, lanes: u64) -> bool {
+        let list = if is_nan { &mut self.nan } else { &mut self.infinite };
+        match list.iter_mut().find(|known| known.pc == pc) {
+            Some(known) => {
+                known.lanes |= lanes;
+                true
+            }
+            None => list.len() >= REMEMBERED,
+        }
     }
 
     fn remember(&mut self, mut birth: Birth) {
@@ -194,14 +211,18 @@ impl Registers<'_> {
     #[inline(always)]
     pub(crate) fn any_above(&self, reg: Reg, limit: f32) -> bool {
         let limit = limit.to_bits() as i32;
-        let lanes = self.read::<i32>(reg);
-        let mut found = [0_i32; 8];
-        for chunk in lanes.chunks_exact(8) {
+        let mut largest = [0_i32; 8];
+        for chunk in 0..LANES / 8 {
+            let lanes = self.chunk::<i32>(reg, chunk);
             for i in 0..8 {
-                found[i] |= -i32::from(chunk[i] & 0x7fff_ffff > limit);
+                largest[i] = largest[i].max(lanes[i] & 0x7fff_ffff);
             }
         }
-        crate::emulator::isa::pack_conditions(found) != 0
+        let mut above = [0_i32; 8];
+        for i in 0..8 {
+            above[i] = -i32::from(largest[i] > limit);
+        }
+        isa::pack_conditions(above) != 0
     }
 
     /// Whether some lane, active or not, is infinite or NaN.
@@ -214,6 +235,33 @@ impl Registers<'_> {
     #[inline(always)]
     pub(crate) fn any_special_f64(&self, reg: Reg) -> bool {
         self.compare::<f64>(reg, reg, |x, _| !x.is_finite()) != 0
+    }
+
+    /// Whether some lane of a result, active or not, is further from a number than all operands, of the steps number,
+    /// infinity, NaN. Kernels may go on for long with infinities that they were given: what tells them from the first
+    /// one is as quick as an operation.
+    #[inline(always)]
+    pub(crate) fn any_birth<const N: usize>(&self, result: Reg, operands: [Reg; N]) -> bool {
+        if !self.any_special(result) {
+            return false;
+        }
+        let magnitude = |x: i32| x & 0x7fff_ffff;
+        let mut born = [0_i32; 8];
+        for chunk in 0..LANES / 8 {
+            let of_result = self.chunk::<i32>(result, chunk);
+            let of_operands = operands.map(|operand| self.chunk::<i32>(operand, chunk));
+            for i in 0..8 {
+                let mut operand = 0;
+                for lanes in &of_operands {
+                    operand = operand.max(magnitude(lanes[i]));
+                }
+                let result = magnitude(of_result[i]);
+                let number_to_more = (operand < INFINITY) & (result >= INFINITY);
+                let infinity_to_nan = (operand <= INFINITY) & (result > INFINITY);
+                born[i] |= -i32::from(number_to_more | infinity_to_nan);
+            }
+        }
+        isa::pack_conditions(born) != 0
     }
 
     /// [`Self::any_special`] of one of several.
@@ -285,10 +333,11 @@ fn explain(op: &Op, values: &[f64], wide: bool, result: f64) -> (String, Rule) {
             };
             (format!("{}({a})", op.function()), rule)
         }
-        (Op::Binary { op, .. }, [a, b], [_, right]) => {
+        (Op::Binary { op, .. }, [a, b], [left, right]) => {
             use BinaryOp as B;
             let (sign, rule) = match op {
                 B::AddF32 | B::AddF64 => ("+", Rule::InfinityMinusInfinity),
+                B::SubF32 | B::SubF64 if *left == f64::INFINITY => ("-", Rule::TooLargeMinusTooLarge),
                 B::SubF32 | B::SubF64 => ("-", Rule::InfinityMinusInfinity),
                 B::MulF32 | B::MulF64 => ("*", Rule::ZeroTimesInfinity),
                 B::DivF32 | B::DivF64 if *right == 0.0 => ("/", Rule::DivisionByZero),
@@ -328,7 +377,7 @@ impl Moment<'_, '_> {
     #[inline(never)]
     pub(crate) fn inspect(self) -> Option<Box<NumberFault>> {
         let program = self.program;
-        let op = *program.ops.get(self.pc as usize)?;
+        let op = program.ops.get(self.pc as usize)?.general();
         match op {
             Op::PackF16 { low, high, .. } => self.narrowing(low, high),
             Op::Mma { table } => self.product(program.products.get(table as usize)?),
@@ -353,7 +402,10 @@ impl Moment<'_, '_> {
         let born_infinite = if infinite == 0 { 0 } else { infinite & !of_operands(|x| !x.is_finite()) };
         let mut fault = None;
         for (lanes, is_nan) in [(born_nan, true), (born_infinite, false)] {
-            if lanes == 0 {
+            let of_warp = u64::from(lanes) << (32 * u32::from(half));
+            // What is reported at once is told each time, of which there is one.
+            let told = (is_nan || !self.strict) && self.births.has_told(self.pc, is_nan, of_warp);
+            if lanes == 0 || told {
                 continue;
             }
             let lane = lanes.trailing_zeros();
@@ -365,7 +417,7 @@ impl Moment<'_, '_> {
             let birth = Birth {
                 pc: self.pc,
                 lane: lane + 32 * u32::from(half),
-                lanes: u64::from(lanes) << (32 * u32::from(half)),
+                lanes: of_warp,
                 expression,
                 rule,
                 result: if is_nan { f64::NAN } else { result },
@@ -414,6 +466,9 @@ impl Moment<'_, '_> {
 
     /// `mma.sync`: finds the product or the sum that made it.
     fn product(self, op: &MmaOp) -> Option<Box<NumberFault>> {
+        if self.births.has_told(self.pc, true, 0) {
+            return None;
+        }
         let regs = self.regs;
         let tf32 = op.ty == MatrixType::Tf32;
         let depth = usize::from(op.k);
@@ -451,6 +506,9 @@ impl Moment<'_, '_> {
 
     /// `mfma`, likewise.
     fn wave_product(self, op: &MfmaOp) -> Option<Box<NumberFault>> {
+        if self.births.has_told(self.pc, true, 0) {
+            return None;
+        }
         let regs = self.regs;
         let size = usize::from(op.size);
         let depth = if size == 32 { 8 } else { 16 };

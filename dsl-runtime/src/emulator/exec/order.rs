@@ -84,7 +84,13 @@ fn shared_lanes(
             if let Some(other) = other
                 && !(addresses[other] == addresses[lane] && same_value(regs, value, lane, other, access))
             {
-                return Err(Conflict { byte: at as u64, earlier: last, earlier_read: false, lane: who.lane, unfenced: false });
+                return Err(Conflict {
+                    byte: at as u64,
+                    earlier: last,
+                    earlier_read: false,
+                    lane: who.lane,
+                    unfenced: false,
+                });
             }
         }
     }

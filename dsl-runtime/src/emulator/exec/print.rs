@@ -26,6 +26,12 @@ pub(crate) fn print(regs: &Registers<'_>, op: &PrintOp, mask: u64, lines: &mut V
     }
 }
 
+/// The message of an assertion that fails in a lane. Without values it is the text as it stands.
+#[cold]
+pub(crate) fn assertion(regs: &Registers<'_>, message: &PrintOp, lane: u32) -> String {
+    if message.args.is_empty() { message.format.clone() } else { format_line(regs, message, lane as usize) }
+}
+
 fn format_line(regs: &Registers<'_>, op: &PrintOp, lane: usize) -> String {
     let mut line = String::new();
     let mut args = op.args.iter();

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use super::access::AccessError;
 use super::copy::CopyQueue;
 use super::numbers::{Births, NumberFault};
+use super::progress::Progress;
 use super::traffic::Traffic;
 use crate::emulator::Checks;
 use crate::emulator::asynchronous::execute::WarpAsync;
@@ -39,6 +40,7 @@ pub(crate) struct Warp {
     pub(crate) copies: CopyQueue,
     pub(crate) asynchronous: WarpAsync,
     pub(crate) births: Births,
+    pub(crate) progress: Progress,
     pub(crate) traffic: Traffic,
     /// Operations executed in this block.
     pub(crate) executed: u64,
@@ -69,6 +71,7 @@ impl Warp {
             copies: CopyQueue::default(),
             asynchronous: WarpAsync::default(),
             births: Births::new(program),
+            progress: Progress::default(),
             traffic: Traffic::default(),
             executed: 0,
             printed: Vec::new(),
@@ -98,6 +101,7 @@ impl Warp {
         self.copies.clear();
         self.asynchronous.clear();
         self.births.clear();
+        self.progress = Progress::default();
         self.executed = 0;
         self.printed.clear();
         self.printed_dropped = 0;
@@ -160,13 +164,17 @@ pub(crate) enum FaultKind {
     },
     DivisionByZero,
     Assert {
-        message: u32,
+        text: String,
     },
     OpBudget {
         executed: u64,
     },
     LoopStep {
         step: i64,
+    },
+    /// A loop that is in a state again that it was in.
+    Stuck {
+        executed: u64,
     },
     InactiveRead {
         source: u32,

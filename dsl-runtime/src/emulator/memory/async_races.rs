@@ -101,12 +101,7 @@ impl SharedRaces {
 
     /// What bulk accesses did before an ordinary access to these cells.
     #[inline(never)]
-    pub(super) fn check_bulk(
-        &self,
-        who: Toucher,
-        (first, end): (usize, usize),
-        touch: Touch,
-    ) -> Result<(), Conflict> {
+    pub(super) fn check_bulk(&self, who: Toucher, (first, end): (usize, usize), touch: Touch) -> Result<(), Conflict> {
         if self.bulk.lines.is_empty() || end <= first {
             return Ok(());
         }
@@ -284,13 +279,7 @@ impl SharedRaces {
     }
 
     /// Notes a bulk write: as under way, or as landed for those who learn of `component` at `tick`.
-    pub(crate) fn note_async_write(
-        &mut self,
-        (pc, component): (u32, u32),
-        at: usize,
-        len: usize,
-        landed: Option<u32>,
-    ) {
+    pub(crate) fn note_async_write(&mut self, (pc, component): (u32, u32), at: usize, len: usize, landed: Option<u32>) {
         let time = landed.unwrap_or(self.tick);
         let epoch = Epoch::new(time, pc, component, Epoch::TOGETHER);
         let epoch = if landed.is_none() { epoch.in_flight() } else { epoch };
@@ -307,7 +296,8 @@ impl SharedRaces {
             }
             if let Some(plain) = self.lines.get_mut(line) {
                 plain.written = plain.written.max(time);
-                plain.in_flight = if landed.is_none() { plain.in_flight + 1 } else { plain.in_flight.saturating_sub(1) };
+                plain.in_flight =
+                    if landed.is_none() { plain.in_flight + 1 } else { plain.in_flight.saturating_sub(1) };
             }
             if let Some(cells) = self.writes.get_mut(cells) {
                 cells.fill(epoch);

@@ -1,6 +1,7 @@
 //! Races in global memory between blocks. Nothing but atomics orders blocks, so a cell that one block
 //! writes must be touched by no other.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::epoch::Epoch;
@@ -15,15 +16,22 @@ pub(crate) struct BlockRaces {
 /// The block number that stands for several readers.
 const MANY_BLOCKS: u32 = u32::MAX;
 
-/// A boxed slice of zeros whose pages come zeroed from the system.
-fn zeros(count: usize) -> Box<[AtomicU64]> {
-    let boxed = vec![0_u64; count].into_boxed_slice();
-    // SAFETY: `AtomicU64` has the size and bit validity of `u64`, and on all targets with 64-bit
-    // pointers its alignment; the slice is owned.
-    unsafe { Box::from_raw(Box::into_raw(boxed) as *mut [AtomicU64]) }
+/// A boxed slice of zeros whose pages come zeroed from the system, when they are touched; `None` where the system
+/// refuses. (`Vec` can only abort then, or touches every page.)
+fn zeros(count: usize) -> Option<Box<[AtomicU64]>> {
+    let layout = Layout::array::<AtomicU64>(count).ok()?;
+    if layout.size() == 0 {
+        return Some(Box::default());
+    }
+    // SAFETY: the size is not zero.
+    let start = unsafe { alloc_zeroed(layout) }.cast::<AtomicU64>();
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: the allocation is `count` zeroed numbers, which zero bytes are valid for, with the layout of their
+    // boxed slice.
+    Some(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, count)) })
 }
-
-const _: () = assert!(align_of::<AtomicU64>() == align_of::<u64>());
 
 /// The access of another block that a block's access races with.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +55,15 @@ pub(crate) fn time_of_block(linear: u64) -> u32 {
 }
 
 impl BlockRaces {
-    pub(crate) fn new(bytes: usize, shift: u32) -> Self {
+    /// A shadow for a buffer, with cells of `1 << shift` bytes. The memory that the system would not give, in bytes,
+    /// when it refuses.
+    pub(crate) fn new(bytes: usize, shift: u32) -> Result<Self, u128> {
         let cells = bytes.div_ceil(1 << shift);
-        Self { shift, writes: zeros(cells), reads: zeros(cells) }
+        let refused = 2 * cells as u128 * size_of::<AtomicU64>() as u128;
+        match (zeros(cells), zeros(cells)) {
+            (Some(writes), Some(reads)) => Ok(Self { shift, writes, reads }),
+            _ => Err(refused),
+        }
     }
 
     /// Notes an access; gives the first that it races with. `mine` has the time of the block.
@@ -85,5 +99,18 @@ impl BlockRaces {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shadow_that_does_not_fit_is_refused() {
+        assert!(BlockRaces::new(0, 2).is_ok());
+        assert!(BlockRaces::new(1 << 20, 2).is_ok());
+        assert_eq!(BlockRaces::new(1 << 60, 2).err(), Some(1 << 62));
+        assert_eq!(BlockRaces::new(usize::MAX, 0).err(), Some(16 * u128::from(u64::MAX)));
     }
 }

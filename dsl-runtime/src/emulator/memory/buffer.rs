@@ -136,7 +136,14 @@ pub(crate) struct LockedBuffers<'a> {
 impl<'a> LockedBuffers<'a> {
     /// Locks distinct buffers; each with its name in reports and whether the kernel may write it.
     /// `race_shift` asks for a shadow of races between blocks, with cells of so many bytes.
-    pub(crate) fn lock(buffers: &'a [(Buffer, String, bool)], check_written: bool, race_shift: Option<u32>) -> Self {
+    ///
+    /// # Errors
+    /// What to tell the user when the system has no memory for the shadow.
+    pub(crate) fn lock(
+        buffers: &'a [(Buffer, String, bool)],
+        check_written: bool,
+        race_shift: Option<u32>,
+    ) -> Result<Self, String> {
         let mut order: Vec<&(Buffer, String, bool)> = buffers.iter().collect();
         order.sort_by_key(|(buffer, _, _)| Arc::as_ptr(&buffer.0).cast::<()>());
         let guards = order
@@ -159,16 +166,27 @@ impl<'a> LockedBuffers<'a> {
             name: "null",
             races: None,
         };
-        let views = buffers.iter().map(|(buffer, name, writable)| GlobalView {
-            cells: &buffer.0.cells,
-            bytes: buffer.0.bytes,
-            written: buffer.0.written.as_ref(),
-            check_written,
-            writable: *writable,
-            name,
-            races: race_shift.filter(|_| *writable).map(|shift| BlockRaces::new(buffer.0.bytes, shift)),
-        });
-        Self { views: std::iter::once(null).chain(views).collect(), _guards: guards }
+        let mut views = vec![null];
+        for (buffer, name, writable) in buffers {
+            let races = race_shift.filter(|_| *writable).map(|shift| BlockRaces::new(buffer.0.bytes, shift));
+            let races = races.transpose().map_err(|refused| {
+                format!(
+                    "looking for races between blocks in `{name}` ({} bytes) needs {refused} bytes of host memory, \
+                     which the system does not give; leave out the check `races`",
+                    buffer.0.bytes
+                )
+            })?;
+            views.push(GlobalView {
+                cells: &buffer.0.cells,
+                bytes: buffer.0.bytes,
+                written: buffer.0.written.as_ref(),
+                check_written,
+                writable: *writable,
+                name,
+                races,
+            });
+        }
+        Ok(Self { views, _guards: guards })
     }
 }
 

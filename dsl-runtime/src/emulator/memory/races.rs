@@ -234,7 +234,8 @@ impl SharedRaces {
 
     /// Finds a warp's floor anew.
     fn lift(&mut self, component: u32) {
-        let floor = self.clocks.get(component as usize).map_or(0, |clock| self.floor_of(self.first_warp, &clock.known.seen));
+        let floor =
+            self.clocks.get(component as usize).map_or(0, |clock| self.floor_of(self.first_warp, &clock.known.seen));
         if let Some(clock) = self.clocks.get_mut(component as usize) {
             clock.floor = floor;
         }

@@ -46,6 +46,49 @@ fn d1_a_fully_masked_row_is_infinity_minus_infinity() {
 }
 
 #[test]
+fn a_score_that_was_too_large_is_told_from_a_masked_row() {
+    let body =
+        elementwise("%t = arith.subf %x_v, %x_v : f32 loc(\"k.rs\":11:17)\n%r = math.exp %t : f32 loc(\"k.rs\":12:5)");
+    let report = kernel(&body).report(&ones_but(f32::INFINITY));
+    assert_eq!((report.kind, line(&report)), (ReportKind::NotANumber, Some(11)));
+    assert_eq!(report.message, "inf - inf is NaN");
+    let help = report.help.as_deref().unwrap();
+    assert!(help.contains("+inf") && !help.contains("masked"), "{help}");
+}
+
+/// A birth is found in the first lane that has one, whatever infinities others and earlier rounds go on with, and by
+/// every operation.
+#[test]
+fn a_birth_beside_infinities_that_were_given_is_found() {
+    let inf = f32::INFINITY;
+    for (op, x, born) in [
+        ("arith.subf %x_v, %one", -inf, None),
+        ("arith.addf %x_v, %ninf", inf, Some("inf + -inf is NaN")),
+        ("arith.mulf %x_v, %zero", -inf, Some("-inf * 0 is NaN")),
+        ("math.fma %x_v, %zero, %one", inf, Some("inf * 0 + 1 is NaN")),
+        ("math.fma %x_v, %one, %one", inf, None),
+        ("math.fma %x_v, %one, %ninf", inf, Some("inf * 1 + -inf is NaN")),
+        ("arith.divf %x_v, %inf", inf, Some("inf / inf is NaN")),
+        ("math.sqrt %x_v", -inf, Some("sqrt(-inf) is NaN")),
+        ("math.sqrt %x_v", inf, None),
+        ("arith.addf %x_v, %one", f32::NAN, None),
+    ] {
+        let body = elementwise(&format!(
+            "%one = arith.constant 1.0 : f32\n%zero = arith.constant 0.0 : f32\n%inf = arith.constant 0x7F800000 : f32\n\
+             %ninf = arith.constant 0xFF800000 : f32\n%r = {op} : f32 loc(\"k.rs\":11:17)"
+        ));
+        let mut lanes = [1.0; 32];
+        (lanes[5], lanes[30]) = (x, x);
+        let found = run_with_checks(&kernel(&body), &[f32s(&lanes), Arg::Uninit(128)], Checks::default());
+        assert_eq!(
+            found.as_ref().err().map(|report| (report.message.as_str(), report.lane)),
+            born.map(|b| (b, Some(5))),
+            "{op}"
+        );
+    }
+}
+
+#[test]
 fn d2_a_division_by_zero_is_the_mistake_not_the_nan_that_follows() {
     for (divide, shown) in [
         ("%i = arith.divf %one, %x_v : f32 loc(\"k.rs\":20:9)", "division by zero: 1 / 0 is inf"),

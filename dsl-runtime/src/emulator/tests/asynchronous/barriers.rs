@@ -123,7 +123,8 @@ fn a_reader_that_skips_its_wait_is_a_race() {
     skipping.add("} else {");
     skipping.at(31, &format!("%x = \"lw.load\"({place}) {{align = 4 : i64}} : (!llvm.ptr<3>) -> i32"));
     skipping.add("}");
-    let kernel = Kernel { checks: Checks::default().without(Check::Initialized), ..hopper(64, 256, "", &skipping.text) };
+    let kernel =
+        Kernel { checks: Checks::default().without(Check::Initialized), ..hopper(64, 256, "", &skipping.text) };
     for report in reports(&kernel, [1, 1, 1], &[]) {
         assert_eq!(report.kind, ReportKind::Race, "{report}");
         assert!(matches!(line(&report), Some(21 | 31)));
@@ -208,7 +209,10 @@ fn named_barriers_by_run_time_numbers() {
     let other = body.value("arith.xori %tid_xi, %c32 : i32");
     let theirs = body.element(&tile, &other, "i32");
     body.add(&format!("\"lw.store\"(%tid_xi, {mine}) {{align = 4 : i64}} : (i32, !llvm.ptr<3>) -> ()"));
-    body.at(9, &format!("\"lw.named_barrier\"({pair}) {{id = 2 : i64, threads = 64 : i64, kind = \"sync\"}} : (i32) -> ()"));
+    body.at(
+        9,
+        &format!("\"lw.named_barrier\"({pair}) {{id = 2 : i64, threads = 64 : i64, kind = \"sync\"}} : (i32) -> ()"),
+    );
     let value = body.value(&format!("\"lw.load\"({theirs}) {{align = 4 : i64}} : (!llvm.ptr<3>) -> i32"));
     body.text += &store(&value[1..], "d", "i32");
     let results = under_seeds(&hopper(128, 512, "d:out", &body.text), [1, 1, 1], &[Arg::Uninit(512)]);

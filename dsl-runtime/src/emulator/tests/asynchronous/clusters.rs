@@ -85,7 +85,13 @@ fn a_multicast_load_reaches_both_blocks() {
     // Each block expects its own half alone: the phase completes before the other half has come, or the bytes of
     // the other half are too many.
     for report in reports(&cluster(64, 2056, "m:map/bf16/64x8/0 d:out", &multicast(true, 1024)), [2, 1, 1], &args) {
-        assert!(matches!(report.kind, ReportKind::Race | ReportKind::Deadlock | ReportKind::CopyInFlight | ReportKind::Uninitialized), "{report}");
+        assert!(
+            matches!(
+                report.kind,
+                ReportKind::Race | ReportKind::Deadlock | ReportKind::CopyInFlight | ReportKind::Uninitialized
+            ),
+            "{report}"
+        );
     }
 }
 
@@ -117,7 +123,10 @@ fn arrivals_at_another_block() {
         let waits = report.notes.iter().find(|note| note.contains("`all`")).unwrap();
         assert!(waits.starts_with("block 1 of the cluster, warp "), "{waits}");
         assert!(waits.contains("128 of 129 arrivals"), "{waits}");
-        assert!(report.notes.iter().any(|note| note.contains("waits at the cluster's barrier at k.rs:12:5")), "{report}");
+        assert!(
+            report.notes.iter().any(|note| note.contains("waits at the cluster's barrier at k.rs:12:5")),
+            "{report}"
+        );
     }
     let report = &reports(&cluster(64, 64, "", &build(128, 2)), [2, 1, 1], &[])[0];
     assert_eq!((line(report), report.message.as_str()), (Some(10), "block 2 of a cluster of 2"));

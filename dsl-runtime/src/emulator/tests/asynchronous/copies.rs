@@ -22,8 +22,22 @@ const CASES: &[Case] = &[
     Case { elem: "f16", bytes: 2, extents: &[96, 30], box_shape: &[16, 8], swizzle: 32, at: &[48, 25] },
     Case { elem: "f16", bytes: 2, extents: &[48, 5], box_shape: &[64, 8], swizzle: 128, at: &[-7, 1] },
     Case { elem: "f32", bytes: 4, extents: &[20, 6, 3], box_shape: &[16, 4, 2], swizzle: 64, at: &[8, 4, -1] },
-    Case { elem: "f8e4m3", bytes: 1, extents: &[160, 3, 4, 2], box_shape: &[128, 2, 3, 1], swizzle: 128, at: &[64, 1, 2, 1] },
-    Case { elem: "i8", bytes: 1, extents: &[48, 3, 2, 2, 3], box_shape: &[32, 2, 1, 2, 2], swizzle: 32, at: &[16, 2, 1, 0, 2] },
+    Case {
+        elem: "f8e4m3",
+        bytes: 1,
+        extents: &[160, 3, 4, 2],
+        box_shape: &[128, 2, 3, 1],
+        swizzle: 128,
+        at: &[64, 1, 2, 1],
+    },
+    Case {
+        elem: "i8",
+        bytes: 1,
+        extents: &[48, 3, 2, 2, 3],
+        box_shape: &[32, 2, 1, 2, 2],
+        swizzle: 32,
+        at: &[16, 2, 1, 0, 2],
+    },
     Case { elem: "f64", bytes: 8, extents: &[10, 7], box_shape: &[8, 4], swizzle: 0, at: &[5, 5] },
 ];
 
@@ -196,7 +210,11 @@ fn a_ring_of_stages_is_filled_as_it_is_emptied() {
 
     // A producer that does not wait for the readers overwrites what may still be read.
     let early: Vec<&str> = body.text.lines().filter(|line| !line.contains("k.rs\":10:")).collect();
-    for report in reports(&hopper(64, 2080, "m:map/bf16/64x8/0 d:out", &early.join("\n")), [1, 1, 1], &[map, Arg::Uninit(48 * 128)]) {
+    for report in reports(
+        &hopper(64, 2080, "m:map/bf16/64x8/0 d:out", &early.join("\n")),
+        [1, 1, 1],
+        &[map, Arg::Uninit(48 * 128)],
+    ) {
         // The second expectation for one phase, or the copy itself.
         let found = (report.kind, line(&report));
         assert!(matches!(found, (ReportKind::Mbarrier, Some(11)) | (ReportKind::Race, Some(12 | 21))), "{report}");

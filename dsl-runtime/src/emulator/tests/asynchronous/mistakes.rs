@@ -4,8 +4,7 @@ use super::products::{Layout, Product};
 use super::*;
 use crate::emulator::{Check, ReportKind};
 
-const SMALL: Product =
-    Product { kind: "f16", n: 8, k: 16, a: Layout::K(32), b: Layout::K(32), zero: true, seed: 1 };
+const SMALL: Product = Product { kind: "f16", n: 8, k: 16, a: Layout::K(32), b: Layout::K(32), zero: true, seed: 1 };
 const F4: &str = "f32, f32, f32, f32";
 
 /// Tiles A and B of [`SMALL`], filled from buffers by ordinary stores, with or without the fence.
@@ -25,11 +24,7 @@ fn issue(body: &mut Body, line: u32, result: &str, (a, b): &(String, String), c:
     let c = c.map_or(String::new(), |c| format!(", {c}#0, {c}#1, {c}#2, {c}#3"));
     body.at(
         line,
-        &format!(
-            "{result}:4 = \"lw.wgmma\"({a}, {b}{c}) {} : ({}) -> ({F4})",
-            product.attributes(0),
-            product.types(0)
-        ),
+        &format!("{result}:4 = \"lw.wgmma\"({a}, {b}{c}) {} : ({}) -> ({F4})", product.attributes(0), product.types(0)),
     );
 }
 
@@ -82,7 +77,7 @@ fn d19_ordinary_stores_read_by_wgmma_without_a_proxy_fence() {
         assert!(report.message.starts_with(first), "{report}");
         assert!(report.message.ends_with("and the write at k.rs:60:5: no proxy fence between them"), "{report}");
         assert!(report.notes.iter().any(|note| note.contains("a wgmma goes through the async proxy")), "{report}");
-        assert!(report.help.as_deref().unwrap().contains("`fence_proxy_async()`"));
+        assert!(report.help.as_deref().unwrap().contains("`fence_proxy(ProxyFence::AsyncShared)`"));
     }
 }
 
@@ -136,7 +131,7 @@ fn d20_an_accumulator_is_used_before_its_wait() {
         assert_eq!((report.kind, line(&report)), (ReportKind::InFlight, Some(30)), "{report}");
         assert_eq!(report.message, "an accumulator is used while its wgmma is in flight");
         assert_eq!(report.notes[0], "the product was issued at k.rs:20:5");
-        assert!(report.help.as_deref().unwrap().contains("`wgmma_wait`"));
+        assert!(report.help.as_deref().unwrap().contains("call `wait` on the product"));
     }
     // Completed, but not given back.
     let late = body.text.replace("%bad = arith.addf %acc#1, %acc#1 : f32 loc(\"k.rs\":30:5)\n", "");
@@ -168,10 +163,7 @@ fn d20_behind_a_branch_and_around_a_loop() {
     body.add(&format!(
         "%o:4 = scf.for %it = %zero to {four} step {one} iter_args(%o0 = %f0, %o1 = %f0, %o2 = %f0, %o3 = %f0) -> ({F4}) : i32 {{"
     ));
-    body.at(
-        20,
-        &format!("%w:4 = \"lw.wgmma_wait\"(%o0, %o1, %o2, %o3) {{groups = 0 : i64}} : ({F4}) -> ({F4})"),
-    );
+    body.at(20, &format!("%w:4 = \"lw.wgmma_wait\"(%o0, %o1, %o2, %o3) {{groups = 0 : i64}} : ({F4}) -> ({F4})"));
     issue(&mut body, 21, "%n", &tiles, Some("%w"));
     body.add(&format!("scf.yield %n#0, %n#1, %n#2, %n#3 : {F4}\n}}"));
     let right = {
@@ -374,14 +366,21 @@ fn a_load_that_brings_other_bytes_than_expected() {
         body.dump_shared(tile, "%d", 256, 64);
     };
     let right = one_load(make, wait);
-    let more = right.replace("bytes = 1024 : i64} : (!llvm.ptr<3>) -> ()", "bytes = 2048 : i64} : (!llvm.ptr<3>) -> ()");
+    let more =
+        right.replace("bytes = 1024 : i64} : (!llvm.ptr<3>) -> ()", "bytes = 2048 : i64} : (!llvm.ptr<3>) -> ()");
     for report in load_reports(&more) {
         assert_eq!((report.kind, line(&report)), (ReportKind::Deadlock, Some(11)), "{report}");
-        assert!(report.notes[0].contains("`full`, which is in phase 0 (parity 0): 1 of 1 arrivals, 1024 of 2048 bytes still to come"), "{report}");
+        assert!(
+            report.notes[0]
+                .contains("`full`, which is in phase 0 (parity 0): 1 of 1 arrivals, 1024 of 2048 bytes still to come"),
+            "{report}"
+        );
         assert!(report.help.as_deref().unwrap().contains("exactly the bytes"));
     }
     // An arrival without bytes: the phase completes before the copy lands.
-    let none = right.replace("\"lw.mbarrier_expect_tx\"", "\"lw.mbarrier_arrive\"").replace("{bytes = 1024 : i64} : (!llvm.ptr<3>) -> () loc", ": (!llvm.ptr<3>) -> () loc");
+    let none = right
+        .replace("\"lw.mbarrier_expect_tx\"", "\"lw.mbarrier_arrive\"")
+        .replace("{bytes = 1024 : i64} : (!llvm.ptr<3>) -> () loc", ": (!llvm.ptr<3>) -> () loc");
     for report in load_reports(&none) {
         assert_eq!((report.kind, line(&report)), (ReportKind::Race, Some(70)), "{report}");
         assert!(report.message.contains("the TMA load at k.rs:10:5"), "{report}");

@@ -88,7 +88,8 @@ impl Body {
         let index = self.name();
         self.add(&format!("scf.for {index} = {low} to {high} step {step} : i32 {{"));
         let wide = self.value(&format!("arith.extsi {index} : i32 to i64"));
-        let from = self.value(&format!("llvm.getelementptr {buffer}[{wide}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32"));
+        let from =
+            self.value(&format!("llvm.getelementptr {buffer}[{wide}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32"));
         let word = self.value(&format!("\"lw.load\"({from}) {{align = 4 : i64}} : (!llvm.ptr<1>) -> i32"));
         let to = self.element(base, &index, "i32");
         self.at(60, &format!("\"lw.store\"({word}, {to}) {{align = 4 : i64}} : (i32, !llvm.ptr<3>) -> ()"));
@@ -118,7 +119,10 @@ impl Body {
     }
 
     pub(super) fn expect(&mut self, line: u32, barrier: &str, bytes: u32) {
-        self.at(line, &format!("\"lw.mbarrier_expect_tx\"({barrier}) {{bytes = {bytes} : i64}} : (!llvm.ptr<3>) -> ()"));
+        self.at(
+            line,
+            &format!("\"lw.mbarrier_expect_tx\"({barrier}) {{bytes = {bytes} : i64}} : (!llvm.ptr<3>) -> ()"),
+        );
     }
 
     pub(super) fn wait(&mut self, line: u32, barrier: &str, parity: &str) {
@@ -149,10 +153,7 @@ impl Body {
         let types = vec!["i32"; at.len()].join(", ");
         self.at(
             line,
-            &format!(
-                "\"lw.tma_store\"({map}, {from}, {}) : (!llvm.ptr, !llvm.ptr<3>, {types}) -> ()",
-                at.join(", ")
-            ),
+            &format!("\"lw.tma_store\"({map}, {from}, {}) : (!llvm.ptr, !llvm.ptr<3>, {types}) -> ()", at.join(", ")),
         );
     }
 

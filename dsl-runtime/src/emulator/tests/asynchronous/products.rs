@@ -166,9 +166,11 @@ impl Product {
             for index in 0..self.k / (32 / self.size()) * 4 {
                 let index = body.i64(index as i64);
                 let at = body.value(&format!("arith.addi {base}, {index} : i64"));
-                let from = body.value(&format!("llvm.getelementptr %a[{at}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32"));
+                let from =
+                    body.value(&format!("llvm.getelementptr %a[{at}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32"));
                 let ty = self.fragment_type();
-                fragments.push(body.value(&format!("\"lw.load\"({from}) {{align = 4 : i64}} : (!llvm.ptr<1>) -> {ty}")));
+                fragments
+                    .push(body.value(&format!("\"lw.load\"({from}) {{align = 4 : i64}} : (!llvm.ptr<1>) -> {ty}")));
             }
         } else {
             let tile_a = body.shared("a", 0, image_a.len() as u32);
@@ -189,7 +191,8 @@ impl Product {
         operands.push(tile_b);
         if !self.zero {
             for slot in &slots {
-                let from = body.value(&format!("llvm.getelementptr %c[{slot}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32"));
+                let from =
+                    body.value(&format!("llvm.getelementptr %c[{slot}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32"));
                 operands.push(body.value(&format!("\"lw.load\"({from}) {{align = 4 : i64}} : (!llvm.ptr<1>) -> f32")));
             }
         }
@@ -206,7 +209,10 @@ impl Product {
         let list: Vec<String> = (0..registers).map(|i| format!("%acc#{i}")).collect();
         body.at(
             21,
-            &format!("%d:{registers} = \"lw.wgmma_wait\"({}) {{groups = 0 : i64}} : ({results}) -> ({results})", list.join(", ")),
+            &format!(
+                "%d:{registers} = \"lw.wgmma_wait\"({}) {{groups = 0 : i64}} : ({results}) -> ({results})",
+                list.join(", ")
+            ),
         );
         for (register, slot) in slots.iter().enumerate() {
             let to = body.value(&format!("llvm.getelementptr %out[{slot}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32"));
@@ -281,9 +287,10 @@ fn numbers_at_the_ends_of_bf16_give_the_same_bits_on_every_host() {
         product.attributes(0),
         product.types(0)
     ));
-    body.text += &store("r#0", "d", "f32").replace("%r#0", "%r#0");
+    body.text += &store("r#0", "d", "f32");
     let kernel = hopper(128, 2304, "a:in b:in d:out", &body.text);
-    let results = to_f32s(kernel.run([1, 1, 1], &[Arg::Bytes(image_a), Arg::Bytes(image_b), Arg::Uninit(512)]).last().unwrap());
+    let results =
+        to_f32s(kernel.run([1, 1, 1], &[Arg::Bytes(image_a), Arg::Bytes(image_b), Arg::Uninit(512)]).last().unwrap());
     let (x, y) = (narrow::bf16_to_f32(tiny), narrow::bf16_to_f32(narrow::f32_to_bf16(1.3e-20)));
     let wanted = (0..16).fold(0.0_f32, |sum, _| sum + x * y);
     assert!(wanted > 0.0 && wanted < f32::MIN_POSITIVE);

@@ -1,0 +1,205 @@
+//! Tensor copies, pipelines and products in the language, on the emulator of sm_90a: what they compute, what a
+//! launch refuses (D23), and planted mistakes (D17, D19) at their lines, marked `// <- D19` and so on.
+
+use half::bf16;
+use lacewing::prelude::*;
+use lacewing::runtime::emulator::{Report, ReportKind};
+use lacewing::runtime::{Error, LaunchStats, TensorMap as HostMap, TileSwizzle};
+
+/// Number of the line of this file that ends in `// <- TAG`.
+fn marked(tag: &str) -> u32 {
+    let mark = format!("// <- {tag}");
+    let line = include_str!("tensor_maps.rs").lines().position(|line| line.ends_with(&mark));
+    line.unwrap() as u32 + 1
+}
+
+fn report(outcome: Result<LaunchStats, Error>) -> Box<Report> {
+    match outcome {
+        Err(Error::Report(report)) => report,
+        other => panic!("no report: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn assert_report(report: &Report, kind: ReportKind, tag: &str) {
+    assert_eq!(report.kind, kind, "{report}");
+    let location = report.location.as_ref().unwrap();
+    assert!(location.file.ends_with("tensor_maps.rs") && location.line == marked(tag), "{report}");
+}
+
+fn device() -> Device {
+    Device::emulator(Target::SM_90A).unwrap()
+}
+
+fn numbers(device: &Device, rows: usize, columns: usize) -> DevTensor<bf16, 2> {
+    let elements: Vec<bf16> = (0..rows * columns).map(|i| bf16::from_f32((i % 251) as f32)).collect();
+    device.tensor_from_slice(&elements, [rows, columns]).unwrap()
+}
+
+/// Copies the 16 rows of 96 columns from `row` on to `out`, by way of shared memory.
+#[kernel(block = [32, 1, 1])]
+fn copy_tile(x: TensorMap<BF16, 2>, out: TensorMut<BF16, 2>, row: I32) {
+    let tile = SwizzledTile::<BF16>::new("tile", 16, 96);
+    let mut setup = BarrierSetup::new();
+    let full = setup.mbarrier("full", 1);
+    setup.finish();
+    if elect_one() {
+        full.expect(tile.bytes());
+        x.load(tile, (row, 0), full);
+    }
+    full.wait(I32::from(0));
+    for i in range(16) {
+        for part in range_constexpr(3) {
+            let j = lane_id() + (32 * part) as i32;
+            out.at((i, j)).store(tile.at((i, j)).load());
+        }
+    }
+}
+
+#[test]
+fn a_tile_is_copied_from_a_tensor_or_a_map_of_it() {
+    let dev = device();
+    let x = numbers(&dev, 40, 104).slice(1, 0..96).unwrap();
+    let given = x.to_vec().unwrap();
+    for row in [0, 24, 30, -5, 40] {
+        let mut out = dev.tensor_uninit::<bf16, 2>([16, 96]).unwrap();
+        let check = |out: &DevTensor<bf16, 2>| {
+            for (index, got) in out.to_vec().unwrap().into_iter().enumerate() {
+                let from = row + (index / 96) as i32;
+                let wanted = if (0..40).contains(&from) { given[from as usize * 96 + index % 96] } else { bf16::ZERO };
+                assert_eq!(got, wanted, "row {row}, element {index}");
+            }
+        };
+        copy_tile::new().grid([1, 1, 1]).launch(&dev, (&x, &mut out, row)).unwrap();
+        check(&out);
+        // The map keeps the memory of a tensor that is gone.
+        let map = {
+            let x = x.slice(0, 0..40).unwrap();
+            HostMap::tiled(&x, [32, 16], TileSwizzle::Bytes64).unwrap()
+        };
+        let mut out = dev.tensor_uninit::<bf16, 2>([16, 96]).unwrap();
+        copy_tile::new().grid([1, 1, 1]).launch(&dev, (&map, &mut out, row)).unwrap();
+        check(&out);
+    }
+}
+
+#[test]
+fn d23_a_launch_names_the_rule_that_a_tensor_breaks() {
+    let dev = device();
+    let mut out = dev.tensor_uninit::<bf16, 2>([16, 96]).unwrap();
+    let mut refusal = |x: &DevTensor<bf16, 2>| match copy_tile::new().grid([1, 1, 1]).launch(&dev, (x, &mut out, 0)) {
+        Err(error @ Error::Launch { .. }) => error.to_string(),
+        other => panic!("not refused: {other:?}"),
+    };
+    let text = refusal(&numbers(&dev, 40, 100));
+    assert_eq!(
+        text,
+        "kernel `copy_tile` cannot be launched: tensor map `x`: the stride of dimension 0 is 100 elements of 2 bytes = 200 \
+         bytes, and the copy engine needs a multiple of 16"
+    );
+    let text = refusal(&numbers(&dev, 40, 104).slice(1, 3..99).unwrap());
+    assert!(text.contains("the tensor's first element is at byte 6 of its buffer"), "{text}");
+    let text = refusal(&numbers(&dev, 96, 96).permute([1, 0]).unwrap());
+    assert!(
+        text.contains("the innermost dimension has a stride of 96 elements, and the copy engine needs 1"),
+        "{text}"
+    );
+    let text = refusal(&numbers(&dev, 40, 104).slice(0, 7..7).unwrap());
+    assert!(text.contains("dimension 0 of the tensor [0, 104] has 0 elements"), "{text}");
+
+    let x = numbers(&dev, 40, 96);
+    for (map, reason) in [
+        (
+            HostMap::tiled(&x, [32, 8], TileSwizzle::Bytes64),
+            "it was made for boxes of [32, 8], and the kernel copies boxes of [32, 16]",
+        ),
+        (
+            HostMap::tiled(&x, [32, 16], TileSwizzle::Bytes128),
+            "it was made for a swizzle of 128 bytes, and the kernel's tiles have 64",
+        ),
+    ] {
+        let launched = copy_tile::new().grid([1, 1, 1]).launch(&dev, (&map.unwrap(), &mut out, 0));
+        let text = launched.unwrap_err().to_string();
+        assert!(text.ends_with(&format!("tensor map `x`: {reason}")), "{text}");
+    }
+}
+
+/// Writes each element's own number into a tile and stores it to `y` from row `row` on.
+#[kernel(block = [64, 1, 1])]
+fn store_tile(#[comptime] fenced: bool, y: TensorMap<F16, 2>, row: I32) {
+    let tile = SwizzledTile::<F16>::new("tile", 8, 64);
+    for i in range(8) {
+        let j = thread_id(X);
+        tile.at((i, j)).store((i * 64 + j).cast::<F16>()); // <- STORED
+    }
+    if const_expr(fenced) {
+        fence_proxy(ProxyFence::AsyncShared);
+    }
+    barrier();
+    if warp_id() == 0 && elect_one() {
+        y.store((row, 0), tile); // <- D19
+        tma_store_commit();
+        tma_store_wait(0);
+    }
+}
+
+#[test]
+fn a_tile_is_stored_up_to_the_tensors_end() {
+    let dev = device();
+    let mut y = dev.tensor_zeros::<half::f16, 2>([20, 64]).unwrap();
+    store_tile::new(true).grid([1, 1, 1]).launch(&dev, (&mut y, 15)).unwrap();
+    let got = y.to_vec().unwrap();
+    for (index, got) in got.iter().enumerate() {
+        let wanted = if index >= 15 * 64 { (index - 15 * 64) as f32 } else { 0.0 };
+        assert_eq!(got.to_f32(), wanted);
+    }
+    let refused = store_tile::new(true).grid([1, 1, 1]).launch(&dev, (&y, 0)).unwrap_err().to_string();
+    assert!(refused.contains("tensor map `y`: the kernel stores through it: give `&mut tensor`"), "{refused}");
+    let map = HostMap::tiled_mut(&mut y, [64, 8], TileSwizzle::Bytes128).unwrap();
+    store_tile::new(true).grid([1, 1, 1]).launch(&dev, (&map, -4)).unwrap();
+    assert_eq!(y.to_vec().unwrap()[0].to_f32(), 256.0);
+}
+
+#[test]
+fn d19_a_missing_proxy_fence_is_named() {
+    let dev = device();
+    let mut y = dev.tensor_zeros::<half::f16, 2>([20, 64]).unwrap();
+    for seed in 0..5 {
+        let report = report(store_tile::new(false).grid([1, 1, 1]).launch(&dev.clone().with_seed(seed), (&mut y, 0)));
+        assert_report(&report, ReportKind::Race, "D19");
+        assert!(report.message.contains("this TMA store of index "), "{report}");
+        let place = format!("tensor_maps.rs:{}:", marked("STORED"));
+        assert!(report.message.contains(&place) && report.message.ends_with("no proxy fence between them"), "{report}");
+        let help = report.help.unwrap();
+        assert!(help.contains("`fence_proxy(ProxyFence::AsyncShared)`"), "{help}");
+    }
+}
+
+/// Waits `turns` times for a barrier that completes once.
+#[kernel(block = [64, 1, 1])]
+fn waits(#[comptime] arrivals: usize, #[comptime] turns: usize) {
+    let mut setup = BarrierSetup::new();
+    let ready = setup.mbarrier("ready", arrivals);
+    setup.finish();
+    ready.arrive();
+    for turn in range_constexpr(turns) {
+        ready.wait(I32::from((turn % 2) as i32)); // <- D17
+    }
+}
+
+#[test]
+fn d17_deadlocks_show_counts_and_phases() {
+    let dev = device();
+    waits::new(64, 1).grid([2, 1, 1]).launch(&dev, ()).unwrap();
+    let few = report(waits::new(65, 1).grid([1, 1, 1]).launch(&dev, ()));
+    assert_report(&few, ReportKind::Deadlock, "D17");
+    assert!(
+        few.notes[0].contains("which is in phase 0 (parity 0): 64 of 65 arrivals, 0 of 0 bytes still to come"),
+        "{few}"
+    );
+    let wrong = report(waits::new(64, 2).grid([1, 1, 1]).launch(&dev, ()));
+    assert_report(&wrong, ReportKind::Deadlock, "D17");
+    assert!(wrong.notes[0].contains("waits for parity 1 of the mbarrier"), "{wrong}");
+    assert!(wrong.notes[0].contains("phase 1 (parity 1): 0 of 64 arrivals"), "{wrong}");
+    assert!(wrong.help.unwrap().contains("the other parity"));
+}
