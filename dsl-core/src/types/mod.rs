@@ -5,10 +5,11 @@ mod atomics;
 mod buffer;
 mod collectives;
 mod hopper;
-mod ids;
+pub(crate) mod ids;
+mod index_math;
 mod math;
 mod mma;
-mod place;
+pub(crate) mod place;
 mod print;
 mod scalar;
 mod shared;
@@ -34,6 +35,7 @@ pub use hopper::{
 };
 pub(crate) use hopper::MapUse;
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
+pub use index_math::{IndexInt, KernelMath, offset_of};
 pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
 pub use mma::{
     MmaElement, cp_async, cp_async_commit, cp_async_wait, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2,

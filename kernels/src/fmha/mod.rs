@@ -67,6 +67,11 @@ impl Geometry {
         }
         Ok(Geometry { head_dim, width: head_dim.next_multiple_of(16), causal, vectorized })
     }
+
+    /// Elements that are moved at a time: 16 bytes, or one.
+    fn vector(&self) -> usize {
+        if self.vectorized { 8 } else { 1 }
+    }
 }
 
 /// How many keys `row` sees under the causal mask; not positive for a row that sees none.
@@ -330,7 +335,7 @@ fn fwd_tiles(settings: &Settings, target: Target) -> Result<Vec<Tile>, Error> {
         Some(tiles) => (tiles.block_m(), tiles.block_n),
         None if target.is_nvidia() => {
             let tiling = mma::Tiling::small(&geometry);
-            (tiling.block_m(), mma::BLOCK_N)
+            (tiling.block_m(), tiling.block_n())
         }
         None => (mfma::BLOCK_M, mfma::block_n(geometry.head_dim)),
     };
