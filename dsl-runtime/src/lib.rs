@@ -46,6 +46,7 @@ mod graph;
 pub mod host;
 pub mod host_math;
 pub mod launch;
+mod pinned;
 #[cfg(feature = "mlir")]
 mod placement;
 #[cfg(feature = "mlir")]
@@ -54,7 +55,6 @@ pub mod record;
 pub mod registry;
 #[cfg(feature = "mlir")]
 pub mod runner;
-mod pinned;
 mod storage;
 pub mod tensor;
 pub mod tensor_map;
