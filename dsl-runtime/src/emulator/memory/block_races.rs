@@ -137,9 +137,9 @@ mod tests {
 
     #[test]
     fn a_shadow_that_does_not_fit_is_refused() {
-        assert!(BlockRaces::new(0, 2).is_ok());
-        assert!(BlockRaces::new(1 << 20, 2).is_ok());
-        assert_eq!(BlockRaces::new(1 << 60, 2).err(), Some(1 << 62));
-        assert_eq!(BlockRaces::new(usize::MAX, 0).err(), Some(16 * u128::from(u64::MAX)));
+        assert!(BlockRaces::new(0, 2, false).is_ok());
+        assert!(BlockRaces::new(1 << 20, 2, false).is_ok());
+        assert_eq!(BlockRaces::new(1 << 60, 2, false).err(), Some(1 << 62));
+        assert_eq!(BlockRaces::new(usize::MAX, 0, false).err(), Some(16 * u128::from(u64::MAX)));
     }
 }
