@@ -26,6 +26,8 @@ chapters! {
     tensors = "../docs/src/reference/tensors.md",
     shared_memory = "../docs/src/reference/shared-memory.md",
     layouts = "../docs/src/reference/layouts.md",
+    atoms = "../docs/src/reference/atoms.md",
+    tiles = "../docs/src/reference/tiles.md",
     threads = "../docs/src/reference/threads.md",
     collectives = "../docs/src/reference/collectives.md",
     hopper = "../docs/src/reference/hopper.md",

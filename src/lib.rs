@@ -57,7 +57,8 @@ pub mod prelude {
 pub mod prelude {
     pub use lacewing_core::Target;
     pub use lacewing_core::types::{
-        BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, Tensor, TensorMut, U8, U16, U32, U64,
+        BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, Tensor, TensorMap, TensorMut, U8,
+        U16, U32, U64,
     };
     pub use lacewing_runtime::{DevTensor, Device, HostTensor};
 }

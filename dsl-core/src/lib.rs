@@ -14,6 +14,8 @@
 extern crate self as lacewing_core;
 
 #[cfg(feature = "mlir")]
+pub mod atoms;
+#[cfg(feature = "mlir")]
 pub mod dialect;
 mod error;
 #[cfg(feature = "mlir")]

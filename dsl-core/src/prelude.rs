@@ -1,6 +1,10 @@
 //! What a kernel's file imports: `use lacewing::prelude::*`.
 
 pub use crate::Target;
+pub use crate::atoms::{
+    CopyAtom, Fragment, FragmentA, FragmentB, FragmentC, GlobalTile, LayoutResult, Mfma, MmaAtom, MmaSync, ScalarFma,
+    SharedTensor, Spread, Tf32, TiledCopy, TiledMma, conflict_free, copy, gemm, shared_tensor,
+};
 pub use crate::layout::{ComposedLayout, Coord, IntTuple, Layout, LayoutError, Swizzle, Tiler};
 pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
 pub use crate::types::Axis::{X, Y, Z};

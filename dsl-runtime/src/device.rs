@@ -408,7 +408,8 @@ impl fmt::Debug for Device {
     }
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use super::*;
 

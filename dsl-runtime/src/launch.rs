@@ -97,8 +97,8 @@ impl Ready {
         Ok(Self { device: device.clone(), compiled, grid, manner: Manner { overlapping, ..manner } })
     }
 
-    /// Checks the arguments against the kernel and runs it.
-    pub(crate) fn launch(&self, mut arguments: Arguments) -> Result<Ran, Error> {
+    /// Checks the arguments against the kernel and runs it. They are some kilobytes, which are not moved.
+    pub(crate) fn launch(&self, arguments: &mut Arguments) -> Result<Ran, Error> {
         let Ready { device, compiled, grid, manner } = self;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
@@ -107,13 +107,13 @@ impl Ready {
         }
         #[cfg(feature = "mlir")]
         if let Some(recorder) = device.recorder() {
-            recorder.note(self, &arguments)?;
+            recorder.note(self, arguments)?;
         }
         match (&compiled.code, device.backend()) {
             #[cfg(feature = "mlir")]
             (Code::Emulated(program), _) => {
                 let views = if device.is_recording() { arguments.views(&compiled.meta, program) } else { Vec::new() };
-                device.emulate(program, *grid, arguments.for_emulator(), views)
+                device.emulate(program, *grid, std::mem::take(arguments).for_emulator(), views)
             }
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
                 arguments.encode().map_err(refuse)?;
@@ -663,7 +663,8 @@ tuples! {
      A14 P14, A15 P15)
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use lacewing_core::{KernelAttributes, ParamDesc, ParamKind, ScalarType};
 

@@ -3,6 +3,7 @@
 //! ```text
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
+//! PinnedVec   memory of the host that is copied while the host goes on
 //! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
 //! record      what launches on the emulator did
@@ -45,6 +46,7 @@ mod graph;
 pub mod host;
 pub mod host_math;
 pub mod launch;
+mod pinned;
 #[cfg(feature = "mlir")]
 mod placement;
 #[cfg(feature = "mlir")]
@@ -67,5 +69,6 @@ pub use graph::Graph;
 pub use host::{HostTensor, Tensors};
 #[cfg(feature = "mlir")]
 pub use launch::{KernelExt, Launch, Prepared};
+pub use pinned::{PinnedVec, Transfer};
 pub use tensor::DevTensor;
 pub use tensor_map::{TensorMap, TileSwizzle};

@@ -403,7 +403,8 @@ impl<T: Element, const RANK: usize> fmt::Debug for DevTensor<T, RANK> {
     }
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use super::*;
     use lacewing_core::Target;

@@ -16,6 +16,7 @@ mod bench;
 mod check;
 mod compile;
 mod doctor;
+mod draw;
 mod failure;
 pub mod files;
 mod lint;
@@ -49,6 +50,8 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Compile a kernel for a target
     Compile(compile::Arguments),
+    /// Draw a layout, a matrix instruction or a copy as SVG
+    Draw(draw::Arguments),
     /// Run a kernel on a device
     Run(run::Arguments),
     /// Check a kernel on a device, and take its time
@@ -83,6 +86,7 @@ pub fn run(entries: &[&KernelEntry], arguments: impl IntoIterator<Item = OsStrin
         Command::List(arguments) => list::list(entries, arguments, io),
         Command::Doctor(arguments) => doctor::doctor(arguments, io),
         Command::Compile(arguments) => compile::compile(entries, arguments, io),
+        Command::Draw(arguments) => draw::draw(arguments, io),
         Command::Run(arguments) => run::run(entries, arguments, io),
         Command::Bench(arguments) => bench::bench(entries, arguments, io),
         Command::Check(arguments) => check::check(entries, arguments, io),

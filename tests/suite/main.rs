@@ -28,4 +28,5 @@ mod report;
 mod sanitizer;
 mod snapshots;
 mod tensor_maps;
+mod tiles;
 mod ui;

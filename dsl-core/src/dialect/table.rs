@@ -145,6 +145,25 @@ impl LwOp {
     ];
 }
 
+/// Registers of multiplicands: see the table of atoms.
+const MMA_SYNC_FACTORS: &[&str] =
+    &["vector<2xf16>", "vector<2xbf16>", "f32", "vector<4xi8>", "vector<4xf8E4M3FN>", "vector<4xf8E5M2>"];
+const MFMA_FACTORS: &[&str] = &[
+    "vector<4xf16>",
+    "vector<4xbf16>",
+    "vector<8xf16>",
+    "vector<8xbf16>",
+    "vector<2xf32>",
+    "f32",
+    "f64",
+    "vector<8xi8>",
+    "vector<16xi8>",
+    "vector<8xf8E4M3FN>",
+    "vector<8xf8E5M2>",
+    "vector<32xf8E4M3FN>",
+    "vector<32xf8E5M2>",
+];
+
 /// Every op of the dialect.
 pub static TABLE: &[OpRow] = &ROWS;
 
@@ -380,9 +399,9 @@ const COMMON: &[OpRow] = &[
     OpRow {
         op: LwOp::Ldmatrix,
         name: "ldmatrix",
-        about: "Loads 1, 2 or 4 matrices of 8 x 8 16-bit elements into fragments; lanes 8i to 8i+7 give the row addresses of matrix i.",
+        about: "Loads 1, 2 or 4 matrices of 8 rows of 16 bytes into fragments, four bytes a lane; lanes 8i to 8i+7 give the row addresses of matrix i.",
         operands: &[one("row", Constraint::Is("!llvm.ptr<3>"))],
-        results: &[many("fragment", Constraint::OneOf(&["vector<2xf16>", "vector<2xbf16>"]))],
+        results: &[many("fragment", Constraint::OneOf(MMA_SYNC_FACTORS))],
         attributes: &[attr("trans", Constraint::BoolAttr, "whether each matrix is transposed on the way")],
         effects: Effects::Read,
         nvidia: Legal::From(80),
@@ -394,48 +413,56 @@ const COMMON: &[OpRow] = &[
     OpRow {
         op: LwOp::MmaSync,
         name: "mma_sync",
-        about: "One warp's matrix product D = A B + C with f32 accumulation.",
+        about: "One warp's matrix product D = A B + C, in the shapes of the table of atoms.",
         operands: &[
-            many("a", Constraint::OneOf(&["vector<2xf16>", "vector<2xbf16>", "f32"])),
-            many("b", Constraint::OneOf(&["vector<2xf16>", "vector<2xbf16>", "f32"])),
-            many("c", Constraint::Is("f32")),
+            many("a", Constraint::OneOf(MMA_SYNC_FACTORS)),
+            many("b", Constraint::OneOf(MMA_SYNC_FACTORS)),
+            many("c", Constraint::OneOf(&["f32", "i32"])),
         ],
-        results: &[many("d", Constraint::Is("f32"))],
+        results: &[many("d", Constraint::OneOf(&["f32", "i32"]))],
         attributes: &[
             attr("m", Constraint::IntegerAttr, "rows of A and D"),
             attr("n", Constraint::IntegerAttr, "columns of B and D"),
             attr("k", Constraint::IntegerAttr, "columns of A, rows of B"),
-            attr("kind", Constraint::StringAttr, "element type of A and B: f16, bf16 or tf32"),
+            attr(
+                "kind",
+                Constraint::StringAttr,
+                "element types of A and B: f16, bf16, tf32, s8, u8, or e4m3 or e5m2 of each as e4m3.e5m2",
+            ),
         ],
         effects: Effects::Sync,
         nvidia: Legal::From(80),
         amd: Legal::Never("use `mfma_32x32x8` or `mfma_16x16x16`"),
-        emulation: "dense micro-kernel over the fragments; products in k order, one f32 fma a step",
-        nvvm: "nvvm.mma.sync (PTX ISA, mma)",
+        emulation: "gathered and scattered by the atom's layouts; products in k order, one fma a step",
+        nvvm: "nvvm.mma.sync; 8-bit floats, from sm_89 on, as inline assembly (PTX ISA, mma)",
         rocdl: "refused",
     },
     OpRow {
         op: LwOp::Mfma,
         name: "mfma",
-        about: "One wave's matrix product D = A B + C with f32 accumulation.",
+        about: "One wave's matrix product D = A B + C, in the shapes of the table of atoms.",
         operands: &[
-            one("a", Constraint::OneOf(&["vector<4xf16>", "vector<4xbf16>"])),
-            one("b", Constraint::OneOf(&["vector<4xf16>", "vector<4xbf16>"])),
-            many("c", Constraint::Is("f32")),
+            one("a", Constraint::OneOf(MFMA_FACTORS)),
+            one("b", Constraint::OneOf(MFMA_FACTORS)),
+            many("c", Constraint::OneOf(&["f32", "i32", "f64"])),
         ],
-        results: &[many("d", Constraint::Is("f32"))],
+        results: &[many("d", Constraint::OneOf(&["f32", "i32", "f64"]))],
         attributes: &[
             attr("m", Constraint::IntegerAttr, "rows of A and D"),
             attr("n", Constraint::IntegerAttr, "columns of B and D"),
             attr("k", Constraint::IntegerAttr, "columns of A, rows of B"),
-            attr("kind", Constraint::StringAttr, "element type of A and B: f16 or bf16"),
+            attr(
+                "kind",
+                Constraint::StringAttr,
+                "element types of A and B: f16, bf16, xf32, f32, f64, s8, or e4m3 or e5m2 of each as e4m3.e5m2",
+            ),
         ],
         effects: Effects::Sync,
         nvidia: Legal::Never("use `mma_m16n8k16`"),
         amd: Legal::Always,
-        emulation: "dense micro-kernel over the fragments; products in k order, one f32 fma a step",
+        emulation: "gathered and scattered by the atom's layouts; products in k order, one fma a step",
         nvvm: "refused",
-        rocdl: "rocdl.mfma (CDNA3 ISA, matrix instructions)",
+        rocdl: "rocdl.mfma, rocdl.mfma.scale without scales (CDNA3 and CDNA4 ISA, matrix instructions)",
     },
     OpRow {
         op: LwOp::Ballot,

@@ -37,6 +37,11 @@ impl ComposedLayout {
         Self::with_offset(swizzle, 0, layout)
     }
 
+    /// The layout of one element, at 0.
+    pub(crate) fn unit() -> Self {
+        Self { swizzle: Swizzle::IDENTITY, offset: 0, layout: Layout::unit() }
+    }
+
     /// `swizzle o offset o layout`.
     pub fn with_offset(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
         let negative =

@@ -185,6 +185,18 @@ pub enum LayoutError {
         /// The condition that fails.
         why: &'static str,
     },
+    /// No layout of a tile that keeps accesses free of bank conflicts.
+    #[error(
+        "no layout of {rows} x {columns} elements was found without bank conflicts: the best has {degree}-way ones"
+    )]
+    Conflicts {
+        /// Rows of the tile.
+        rows: i64,
+        /// Columns of the tile.
+        columns: i64,
+        /// The degree of the best layout's worst access.
+        degree: u64,
+    },
     /// A text that is no layout.
     #[error("`{text}`, byte {at}: expected {expected}")]
     Parse {

@@ -17,7 +17,7 @@
 //! | divide | [`logical_divide`](Layout::logical_divide), [`zipped_divide`](Layout::zipped_divide), [`tiled_divide`](Layout::tiled_divide), [`flat_divide`](Layout::flat_divide), [`local_tile`](Layout::local_tile), [`local_partition`](Layout::local_partition) |
 //! | multiply | [`logical_product`](Layout::logical_product), [`zipped_product`](Layout::zipped_product), [`tiled_product`](Layout::tiled_product), [`flat_product`](Layout::flat_product), [`blocked_product`](Layout::blocked_product), [`raked_product`](Layout::raked_product), [`tile_to_shape`](Layout::tile_to_shape) |
 //! | change the element | [`upcast`](Layout::upcast), [`downcast`](Layout::downcast), [`recast`](Layout::recast) |
-//! | permute in place | [`Swizzle`], [`ComposedLayout`] |
+//! | permute in place | [`Swizzle`], [`ComposedLayout`], [`OuterLayout`] |
 //! | compare | [`max_common_vector`](Layout::max_common_vector), [`max_common_layout`](Layout::max_common_layout), [`bank_conflicts`] |
 //!
 //! # Undefined is an error
@@ -51,6 +51,7 @@ mod dim;
 mod error;
 mod evaluate;
 mod nested;
+mod outer;
 mod recast;
 mod shape;
 mod swizzle;
@@ -68,6 +69,7 @@ pub use dim::{Dim, Product, Symbol};
 pub use error::LayoutError;
 pub use evaluate::{IndexMath, Term};
 pub use nested::{IntTuple, Nested};
+pub use outer::OuterLayout;
 pub use shape::Layout;
 pub use swizzle::Swizzle;
 pub use tile::{Tile, Tiler};

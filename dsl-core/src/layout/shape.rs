@@ -62,6 +62,11 @@ impl Layout {
         }
     }
 
+    /// The layout of one element, at 0.
+    pub(crate) fn unit() -> Self {
+        Self { tree: Nested::Leaf(Mode::unit()) }
+    }
+
     /// The compact layout in which the leftmost leaf of the shape has stride 1 (CuTe's `LayoutLeft`).
     ///
     /// ```

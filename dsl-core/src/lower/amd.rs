@@ -1,46 +1,53 @@
 //! Ops that only AMD chips have, or that ROCDL spells its own way.
 
-use super::build::{
-    Builder, Elem, F32, I1, I16, I32, I64, Op, Ty, Val, integer, operand, refuse, result, string, type_of,
-};
+use super::build::{Builder, Elem, F16, F32, I1, I16, I32, I64, Op, Ty, Val, operand, refuse, result, type_of};
 use crate::Error;
+use crate::atoms::MatrixOp;
 use melior::ir::operation::OperationLike;
 
-/// `rocdl.mfma`: accumulators travel as one vector; the last three operands (cbsz, abid, blgp:
+/// `rocdl.mfma` of the table's rows: accumulators travel as one vector; the last three operands (cbsz, abid, blgp:
 /// broadcast controls) are off.
 pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
-    let shape = (integer(op, "m")?, integer(op, "n")?, integer(op, "k")?);
-    let kind = string(op, "kind")?;
-    let (name, count) = match (shape, kind.as_str()) {
-        ((32, 32, 8), "f16") => ("rocdl.mfma.f32.32x32x8f16", 16),
-        ((32, 32, 8), "bf16") => ("rocdl.mfma.f32.32x32x8bf16.1k", 16),
-        ((16, 16, 16), "f16") => ("rocdl.mfma.f32.16x16x16f16", 4),
-        ((16, 16, 16), "bf16") => ("rocdl.mfma.f32.16x16x16bf16.1k", 4),
-        ((m, n, k), kind) => {
-            return Err(refuse(
-                op,
-                format!("there is no mfma of shape {m}x{n}x{k} for {kind}"),
-                "use 32x32x8 or 16x16x16 with f16 or bf16",
-            ));
-        }
-    };
+    let spec = super::matrix_instruction(op, MatrixOp::Mfma, b.target())?;
+    let [m, n, k] = spec.shape;
+    let count = spec.c.registers();
     if op.operand_count() != 2 + count || op.result_count() != count {
         return Err(refuse(op, "mfma has the wrong number of accumulators", "this is a fault in the trace"));
     }
-    let multiplicand = |index| {
-        let fragment = operand(op, index)?;
-        // LLVM's bf16 forms take the bits as integers.
-        if kind == "bf16" { b.bitcast(fragment, I16.vector(4)) } else { Ok(fragment) }
+    let bytes = spec.a.values() as u32;
+    // What LLVM calls the instruction, and the type in which it takes the multiplicands' bits.
+    let float = |kind: &str| if kind == "e4m3" { "fp8" } else { "bf8" };
+    let (name, multiplicand) = match (spec.kind, spec.kind.split_once('.')) {
+        (_, Some(_)) if bytes == 32 => (format!("mfma.scale.f32.{m}x{n}x{k}.f8f6f4"), I32.vector(8)),
+        (_, Some((left, right))) => (format!("mfma.f32.{m}x{n}x{k}.{}.{}", float(left), float(right)), I64),
+        ("s8", _) => (format!("mfma.i32.{m}x{n}x{k}.i8"), if bytes == 8 { I64 } else { I32.vector(4) }),
+        ("xf32", _) => (format!("mfma.f32.{m}x{n}x{k}.xf32"), F32.vector(2)),
+        ("f32", _) => (format!("mfma.f32.{m}x{n}x{k}f32"), F32),
+        ("f64", _) => (format!("mfma.f64.{m}x{n}x{k}f64"), Ty::scalar(Elem::F64)),
+        ("f16", _) if bytes == 8 => (format!("mfma.f32.{m}x{n}x{k}.f16"), F16.vector(8)),
+        ("bf16", _) if bytes == 8 => (format!("mfma.f32.{m}x{n}x{k}.bf16"), Ty::scalar(Elem::Bf16).vector(8)),
+        ("f16", _) => (format!("mfma.f32.{m}x{n}x{k}f16"), F16.vector(4)),
+        // The older bf16 forms take the bits as integers.
+        _ => (format!("mfma.f32.{m}x{n}x{k}bf16.1k"), I16.vector(4)),
     };
     let accumulators = (0..count).map(|i| operand(op, 2 + i)).collect::<Result<Vec<_>, _>>()?;
-    let accumulator = b.vector_of(&accumulators)?;
+    let sum = type_of(result(op, 0)?)?;
+    let mut operands = vec![
+        b.bitcast(operand(op, 0)?, multiplicand)?,
+        b.bitcast(operand(op, 1)?, multiplicand)?,
+        b.vector_of(&accumulators)?,
+    ];
     let off = b.constant(I32, 0)?;
-    let product = b.value(
-        name,
-        &[multiplicand(0)?, multiplicand(1)?, accumulator, off, off, off],
-        F32.vector(count as u32),
-        &[],
-    )?;
+    match spec.kind.split_once('.').filter(|_| bytes == 32) {
+        // Formats of A and B (0 is e4m3, 1 is e5m2), then byte and scale of each; scales of constant 0 stand for the
+        // form without scales.
+        Some((left, right)) => {
+            let format = |kind: &str| b.constant(I32, i64::from(kind != "e4m3"));
+            operands.extend([format(left)?, format(right)?, off, off, off, off]);
+        }
+        None => operands.extend([off; 3]),
+    }
+    let product = b.value(&format!("rocdl.{name}"), &operands, sum.vector(count as u32), &[])?;
     (0..count).map(|i| b.extract(product, i as u32)).collect()
 }
 

@@ -399,7 +399,9 @@ impl<'m> Builder<'m> {
         if from.lanes == ty.lanes {
             return self.cast("arith.bitcast", a, ty);
         }
-        self.cast("llvm.bitcast", a, ty)
+        // LLVM knows 8-bit floats as bytes only.
+        let (bytes, wanted) = (self.bitcast(a, from.storage())?, ty.storage());
+        self.bitcast(self.cast("llvm.bitcast", bytes, wanted)?, ty)
     }
 
     /// Calls an LLVM intrinsic by name. Overloads follow from the types.

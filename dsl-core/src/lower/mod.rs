@@ -37,8 +37,9 @@ mod filetests;
 
 use std::path::PathBuf;
 
+use crate::atoms::{MMA_TABLE, MatrixOp, MmaSpec};
 use crate::mlir::IrModule;
-use crate::{Diagnostic, Error, KernelMeta, Traced, dialect};
+use crate::{Diagnostic, Error, KernelMeta, Target, Traced, dialect};
 
 pub use mix::{Class, Mix};
 pub use pipeline::{describe, toolchain};
@@ -219,6 +220,26 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
             let bytes = pipeline::compile(&mut module, target, options.opt_level, "bin", Some(&path))?;
             Ok(Artifact::Binary { bytes, log: None })
         }
+    }
+}
+
+/// The instruction of an op's shape and kind; an error where the table or the target has none.
+fn matrix_instruction(op: build::Op<'_>, which: MatrixOp, target: Target) -> Result<&'static MmaSpec, Error> {
+    let extent = |name| build::integer(op, name).map(|value| usize::try_from(value).unwrap_or(0));
+    let (shape, kind) = ([extent("m")?, extent("n")?, extent("k")?], build::string(op, "kind")?);
+    let Some(spec) = MmaSpec::find(which, shape, &kind) else {
+        let [m, n, k] = shape;
+        let known: Vec<_> = MMA_TABLE
+            .iter()
+            .filter(|spec| spec.op == which && spec.legal_on(target).is_ok())
+            .map(MmaSpec::name)
+            .collect();
+        let message = format!("there is no `{}` of shape {m}x{n}x{k} for {kind}", which.name());
+        return Err(build::refuse(op, message, format!("{target} has {}", known.join(", "))));
+    };
+    match spec.legal_on(target) {
+        Ok(()) => Ok(spec),
+        Err(reason) => Err(build::refuse(op, format!("`{}` does not exist on {target}", spec.name()), reason)),
     }
 }
 

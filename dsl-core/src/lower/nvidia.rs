@@ -1,10 +1,11 @@
 //! Ops that only NVIDIA chips have, or that NVVM spells its own way. Sections are the PTX ISA's.
 
 use super::build::{
-    Builder, F32, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
+    Builder, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
 };
 use super::memory::{load_from, store_to};
 use super::printf;
+use crate::atoms::MatrixOp;
 use crate::{Error, Target};
 use melior::ir::operation::OperationLike;
 
@@ -64,52 +65,63 @@ pub(super) fn ldmatrix<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
         .collect()
 }
 
-/// Multiplicands that one `mma.sync` shape takes for A and B.
-fn mma_operands(op: Op<'_>) -> Result<(usize, usize), Error> {
-    let shape = (integer(op, "m")?, integer(op, "n")?, integer(op, "k")?);
-    match (shape, string(op, "kind")?.as_str()) {
-        ((16, 8, 16), "f16" | "bf16") | ((16, 8, 8), "tf32") => Ok((4, 2)),
-        ((16, 8, 8), "f16" | "bf16") => Ok((2, 1)),
-        ((m, n, k), kind) => Err(refuse(
-            op,
-            format!("there is no mma.sync of shape m{m}n{n}k{k} for {kind}"),
-            "use m16n8k16 or m16n8k8 for f16 and bf16, m16n8k8 for tf32",
-        )),
-    }
-}
-
+/// `mma.sync` of the table's rows. NVVM takes f16 pairs as vectors and all other multiplicands as words; it has no
+/// 8-bit floats, whose instructions are written out.
 pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
-    let (a_count, b_count) = mma_operands(op)?;
-    let kind = string(op, "kind")?;
-    if op.operand_count() != a_count + b_count + 4 || op.result_count() != 4 {
+    let spec = super::matrix_instruction(op, MatrixOp::MmaSync, b.target())?;
+    let (a_count, b_count, c_count) = (spec.a.registers(), spec.b.registers(), spec.c.registers());
+    if op.operand_count() != a_count + b_count + c_count || op.result_count() != c_count {
         return Err(refuse(op, "mma_sync has the wrong number of fragments", "this is a fault in the trace"));
     }
     let mut operands = Vec::new();
     for i in 0..a_count + b_count {
         let fragment = operand(op, i)?;
-        // NVVM takes f16 pairs as vectors, everything else as raw 32-bit registers.
-        operands.push(if kind == "f16" { fragment } else { b.bitcast(fragment, I32)? });
+        operands.push(if spec.kind == "f16" { fragment } else { b.bitcast(fragment, I32)? });
     }
-    for i in 0..4 {
+    for i in 0..c_count {
         operands.push(operand(op, a_count + b_count + i)?);
     }
-    let shape = format!("#nvvm.shape<m = {}, n = {}, k = {}>", integer(op, "m")?, integer(op, "n")?, integer(op, "k")?);
-    let element = b.attr(&format!("#nvvm.mma_type<{kind}>"))?;
-    let product = b.op(
-        "nvvm.mma.sync",
-        &operands,
-        &[b.parse_type(&aggregate(4, "f32"))?],
-        &[
-            ("shape", b.attr(&shape)?),
+    let sum = type_of(result(op, 0)?)?;
+    let results = b.parse_type(&aggregate(c_count, &sum.spelling()))?;
+    let [m, n, k] = spec.shape;
+    let product = if let Some((left, right)) = spec.kind.split_once('.') {
+        let list = |from: usize, count: usize| {
+            let names: Vec<_> = (from..from + count).map(|i| format!("${i}")).collect();
+            format!("{{{}}}", names.join(", "))
+        };
+        let text = format!(
+            "mma.sync.aligned.m{m}n{n}k{k}.row.col.f32.{left}.{right}.f32 {}, {}, {}, {};",
+            list(0, c_count),
+            list(c_count, a_count),
+            list(c_count + a_count, b_count),
+            list(c_count + a_count + b_count, c_count),
+        );
+        let constraints = [vec!["=f"; c_count], vec!["r"; a_count + b_count], vec!["f"; c_count]].concat().join(",");
+        b.op(
+            "llvm.inline_asm",
+            &operands,
+            &[results],
+            &[("asm_string", b.string_attr(&text)), ("constraints", b.string_attr(&constraints))],
+        )?
+    } else {
+        let element = b.attr(&format!("#nvvm.mma_type<{}>", spec.kind))?;
+        let segments = format!("array<i32: {a_count}, {b_count}, {c_count}>");
+        let mut attributes = vec![
+            ("shape", b.attr(&format!("#nvvm.shape<m = {m}, n = {n}, k = {k}>"))?),
             ("layoutA", b.attr("#nvvm.mma_layout<row>")?),
             ("layoutB", b.attr("#nvvm.mma_layout<col>")?),
             ("multiplicandAPtxType", element),
             ("multiplicandBPtxType", element),
-            ("operandSegmentSizes", b.attr(&format!("array<i32: {a_count}, {b_count}, 4>"))?),
-        ],
-    )?;
+            ("operandSegmentSizes", b.attr(&segments)?),
+        ];
+        if !sum.is_float() {
+            // Sums of integers wrap, as everywhere in the language.
+            attributes.push(("intOverflowBehavior", b.attr("#nvvm.mma_int_overflow<wrapped>")?));
+        }
+        b.op("nvvm.mma.sync", &operands, &[results], &attributes)?
+    };
     let product = result(product, 0)?;
-    (0..4).map(|i| b.field(product, i, F32)).collect()
+    (0..c_count).map(|i| b.field(product, i, sum)).collect()
 }
 
 pub(super) fn named_barrier<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {

@@ -243,6 +243,10 @@ fn slice<T: Scalar>(name: &str, length: usize, loc: Loc) -> SharedSlice<T> {
 }
 
 impl<T: Scalar> SharedSlice<T> {
+    pub(crate) fn base(self) -> RawValue {
+        self.base
+    }
+
     /// The element at `index`: `I32`, `I64`, `Index`, `usize` or `i32`. A constant that is out of range is a
     /// trace error; the emulator checks the others.
     #[track_caller]

@@ -164,6 +164,22 @@ macro_rules! tensor {
                 Place::new(self.view.address(index.coordinates(loc), T::TYPE, loc))
             }
 
+            /// Base address, extents and strides.
+            pub(crate) fn parts(self) -> (RawValue, [RawValue; R], [RawValue; R]) {
+                (self.view.base, self.view.extents, self.view.strides)
+            }
+
+            /// The tensor with another extent in dimension `dim`: less of it, if the kernel knows of an earlier end. That
+            /// there are as many elements is the kernel's business.
+            #[track_caller]
+            pub fn with_extent(mut self, dim: usize, extent: I32) -> Self {
+                match self.view.extents.get_mut(dim) {
+                    Some(old) => *old = extent.raw(),
+                    None => drop(View::part(&self.view.extents, dim, IrType::I32, Location::caller())),
+                }
+                self
+            }
+
             /// Elements in dimension `dim`, a host number below the rank.
             #[track_caller]
             pub fn extent(self, dim: usize) -> I32 {
@@ -200,6 +216,26 @@ tensor! {
     /// It is passed as [`Tensor`] is.
     TensorMut GlobalWrite true
 }
+
+macro_rules! matrices {
+    ($($tensor:ident $rank:literal $leading:literal)*) => { $(
+        impl<T: Scalar> $tensor<T, $rank> {
+            /// The matrix of the last two dimensions at an index of those before.
+            #[track_caller]
+            pub fn matrix(self, leading: impl Indices<$leading>) -> $tensor<T, 2> {
+                let loc = Location::caller();
+                let leading = leading.coordinates(loc);
+                let mut index = [Coord::Known(0); $rank];
+                index.iter_mut().zip(leading).for_each(|(index, leading)| *index = leading);
+                let base = self.view.address(index, T::TYPE, loc);
+                let last = |all: [RawValue; $rank]| [all[$leading], all[$leading + 1]];
+                let view = View { base, extents: last(self.view.extents), strides: last(self.view.strides) };
+                $tensor { view, element: PhantomData }
+            }
+        }
+    )* };
+}
+matrices! { Tensor 3 1 Tensor 4 2 TensorMut 3 1 TensorMut 4 2 }
 
 impl<T: Scalar, const R: usize> TensorMut<T, R> {
     /// The same view, for reading.

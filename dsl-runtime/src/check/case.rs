@@ -11,7 +11,7 @@ use crate::device::{Device, Printed};
 use crate::emulator::{Check, Checks, LineCost, Report, ReportKind, Space};
 use crate::error::Error;
 use crate::host::{HostTensor, Random, Tensors};
-use crate::record::{Recorded, Observer};
+use crate::record::{Observer, Recorded};
 use crate::registry::{KernelEntry, Settings};
 use crate::runner::ladder::is_float;
 use crate::runner::{Runner, Sizes, Variant};

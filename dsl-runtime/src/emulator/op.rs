@@ -96,6 +96,8 @@ pub(crate) enum Op {
     Mma { table: u32 },
     /// `mfma`; operands in the table of products.
     Mfma { table: u32 },
+    /// Any other matrix instruction; operands in the table of atoms.
+    Atom { table: u32 },
 
     /// Lane i reads lane `i ^ distance`, for warps of 32.
     ShuffleXor { d: Reg, a: Reg, distance: u32 },

@@ -1,9 +1,10 @@
 //! A decoded kernel.
 
-use lacewing_core::{Error, SourceLocation, Target, Traced};
+use lacewing_core::{Error, ScalarType, SourceLocation, Target, Traced};
 
 use super::asynchronous::op::{AsyncOp, OperandA, SharedOperand, TensorCopyOp};
 use super::decode;
+use super::exec::atom::AtomOp;
 use super::exec::matrix::slots_of_mma;
 use super::exec::progress::Watch;
 use super::lanes::{MaskReg, Reg};
@@ -118,6 +119,7 @@ pub struct Program {
     pub(crate) matrix_loads: Vec<MatrixLoadOp>,
     pub(crate) products: Vec<MmaOp>,
     pub(crate) wave_products: Vec<MfmaOp>,
+    pub(crate) atoms: Vec<AtomOp>,
     pub(crate) prints: Vec<PrintOp>,
     pub(crate) messages: Vec<PrintOp>,
     /// What decides about the rounds of a `while`.
@@ -234,6 +236,7 @@ tables! {
     matrix_load: matrix_loads -> MatrixLoadOp;
     mma: products -> MmaOp;
     mfma: wave_products -> MfmaOp;
+    atom: atoms -> AtomOp;
 }
 
 /// Checks one op's operands against the program's sizes.
@@ -426,6 +429,16 @@ impl Program {
                 Some(op) => {
                     [op.a, op.b].into_iter().for_each(|r| v.slots(r, 4));
                     op.c.into_iter().chain(op.d).for_each(|r| v.slots(r, 2));
+                }
+                None => v.require(false),
+            },
+            Op::Atom { table } => match self.atoms.get(table as usize) {
+                Some(op) => {
+                    let wide = |element: ScalarType| if element.bytes() == 8 { 2 } else { 1 };
+                    let [a, b, c] = [op.spec.a, op.spec.b, op.spec.c].map(|operand| wide(operand.element));
+                    for (spots, slots) in [(&op.a, a), (&op.b, b), (&op.c, c), (&op.d, c)] {
+                        spots.iter().for_each(|spot| v.slots(spot.slot, slots));
+                    }
                 }
                 None => v.require(false),
             },

@@ -3,40 +3,24 @@
 //! One block of four waves computes 128 query rows of one head, 32 a wave. The products are transposed:
 //! S' = K Q' has keys as rows and queries as columns, so that a lane holds 16 scores of *one* query and a
 //! row's maximum needs one exchange between the two halves of a wave. The same layout is the B operand of
-//! O' = V' P': probabilities go into the second product without leaving their registers (CDNA3 ISA, matrix
-//! instructions: `B[k][n]` is in lane n + 32 (k / 4), element k % 4; `D[m][n]` in lane n + 32 ((m / 4) % 2),
-//! register 4 (m / 8) + m % 4).
+//! O' = V' P': probabilities go into the second product without leaving their registers.
 
 use lacewing_core::prelude::*;
-use lacewing_core::types::GlobalRead;
 
 use super::{Geometry, LN_2, causal_limit};
 
 /// Query rows of a block.
 pub(super) const BLOCK_M: usize = 128;
-/// Threads of a block: one wave for each 32 query rows.
-pub(super) const THREADS: usize = BLOCK_M / 32 * 64;
+/// Waves of a block, with 32 query rows each.
+const WAVES: usize = BLOCK_M / 32;
+/// Threads of a block.
+pub(super) const THREADS: usize = WAVES * 64;
 /// Elements that a thread moves at once.
 const CHUNK: usize = 8;
 
 /// Keys of a tile: as many as fit in 64 KiB of LDS with their values.
 pub(super) const fn block_n(head_dim: usize) -> usize {
     if head_dim > 128 { 32 } else { 64 }
-}
-
-/// Loads `CHUNK` neighbouring elements of a row; zeros where not valid.
-#[device]
-fn load_chunk<T: MmaElement>(place: Place<T, GlobalRead>, stride: I64, valid: Bool, vectorized: bool) -> [T; CHUNK] {
-    let mut values = [T::from(0.0); CHUNK];
-    if const_expr(vectorized) {
-        let zeros = Vector::<T, CHUNK>::splat(T::from(0.0));
-        values = place.load_vec_if::<CHUNK>(valid, zeros).to_array();
-    } else {
-        for element in range_constexpr(CHUNK) {
-            values[element] = place.offset(stride * (element as i64)).load_if(valid, T::from(0.0));
-        }
-    }
-    values
 }
 
 /// Forward attention with the arguments of [`super::mma::fmha_fwd_mma`]; the grid is one block for each
@@ -54,24 +38,23 @@ pub fn fmha_fwd_mfma<T: MmaElement>(
 ) {
     let head_dim = geometry.head_dim;
     let block_n = block_n(head_dim);
-    let k_steps = head_dim / 8;
-    let d_tiles = head_dim.div_ceil(32);
-    let vectorized = geometry.vectorized;
+    // Rows of V' and O': the head dimension rounded up to what the instruction takes.
+    let width = head_dim.next_multiple_of(32);
+    let vector = geometry.vector();
 
     let (seqlen_q, seqlen_kv) = (q.extent(2), k.extent(2));
     let m_blocks = (seqlen_q + (BLOCK_M as i32 - 1)) / (BLOCK_M as i32);
     let block = block_id(X);
-    let first_row = block % m_blocks * (BLOCK_M as i32);
+    let m_block = block % m_blocks;
+    let first_row = m_block * (BLOCK_M as i32);
     let head = block / m_blocks % q.extent(1);
     let batch = block / m_blocks / q.extent(1);
     let head_kv = head / (q.extent(1) / k.extent(1));
 
-    let thread = thread_id(X);
-    let lane = lane_id();
-    // A lane's query, and which half of each group of eight keys (or columns of O) it holds.
-    let row = first_row + warp_id() * 32 + lane % 32;
-    let half = lane / 32;
-    let row_exists = row < seqlen_q;
+    // A lane's query, and the first of each group of four keys (or columns of O) that it holds.
+    let mma = TiledMma::<Mfma<32, 32, 8, T>>::new([1, WAVES]);
+    let [key_in_tile, query] = mma.thread_coordinate(block_n, BLOCK_M);
+    let row = first_row + query;
 
     // A length that is no length must not lead out of K.
     let keys = kv_len.at(batch).load().max(0).min(seqlen_kv);
@@ -83,85 +66,53 @@ pub fn fmha_fwd_mfma<T: MmaElement>(
     };
 
     // Q' as B operand, for the whole kernel.
+    let q_head = q.matrix((batch, head)).tile([BLOCK_M, head_dim], (m_block, 0)).vectors(vector).whole_rows();
+    let q_part = mma.partition_b_global(&q_head);
     let mut q_fragments = Vec::new();
-    for step in range_constexpr(k_steps) {
-        let column = half * 4 + ((step * 8) as i32);
-        let place = q.at((batch, head, row, column));
-        let mut values = [T::from(0.0); 4];
-        if const_expr(vectorized) {
-            let zeros = Vector::<T, 4>::splat(T::from(0.0));
-            values = place.load_vec_if::<4>(row_exists, zeros).to_array();
-        } else {
-            for element in range_constexpr(4) {
-                values[element] = place.offset(q.stride(3) * (element as i64)).load_if(row_exists, T::from(0.0));
-            }
-        }
-        q_fragments.push(Vector::<T, 4>::from(values));
+    for step in range_constexpr(q_part.k_steps()) {
+        q_fragments.push(q_part.load(step));
     }
 
-    // Pitches are odd multiples of 16 bytes, which spreads rows over the banks.
-    let k_pitch = head_dim + CHUNK;
-    let v_pitch = block_n + CHUNK;
-    let k_tile = shared_array_named::<T>("k", block_n * k_pitch);
-    // V is kept transposed, columns of V as rows: its A operand is four neighbouring keys.
-    let v_tile = shared_array_named::<T>("v", d_tiles * 32 * v_pitch);
+    // Pitches are odd multiples of 16 bytes, which spreads rows over the banks. V is kept transposed, columns of V as
+    // rows: its A operand is four neighbouring keys.
+    let k_tile = shared_tensor::<T>("k", layout![(block_n, head_dim); (head_dim + CHUNK, 1)]);
+    let v_tile = shared_tensor::<T>("v", layout![(width, block_n); (block_n + CHUNK, 1)]);
+    let copy_k = TiledCopy::<T>::rows(CopyAtom::Registers, THREADS, head_dim, CHUNK);
+    // Neighbouring threads take neighbouring keys, so that the transposed stores are neighbours too.
+    let across = THREADS / block_n;
+    let copy_v = TiledCopy::<T>::new(CopyAtom::Registers, layout![(block_n, across)], [1, 32 / across]);
+    let (k_part, v_part) = (mma.partition_a(&k_tile), mma.partition_a(&v_tile));
+    let (k_head, v_head) = (k.matrix((batch, head_kv)), v.matrix((batch, head_kv)));
+    let (k_head, v_head) = (k_head.with_extent(0, keys), v_head.with_extent(0, keys));
 
     let scale_log2 = scale * std::f32::consts::LOG2_E;
-    let mut acc = vec![[F32::from(0.0); 16]; d_tiles];
+    let mut acc = mma.accumulators(width, BLOCK_M);
     let mut max = F32::from(f32::NEG_INFINITY);
     let mut sum = F32::from(0.0);
 
-    for first_key in range(0, visible, block_n) {
+    for tile in range((visible.max(0) + (block_n as i32 - 1)) / (block_n as i32)) {
+        let first_key = tile * (block_n as i32);
         // All waves are done with the tile before.
         barrier();
-        let k_chunks = block_n * head_dim / CHUNK;
-        for round in range_constexpr(k_chunks.div_ceil(THREADS)) {
-            let chunk = thread + ((round * THREADS) as i32);
-            if chunk < (k_chunks as i32) {
-                let key = chunk / ((head_dim / CHUNK) as i32);
-                let column = chunk % ((head_dim / CHUNK) as i32) * (CHUNK as i32);
-                let valid = first_key + key < keys;
-                let place = k.at((batch, head_kv, first_key + key, column));
-                let values = load_chunk(place, k.stride(3), valid, vectorized);
-                k_tile.at(key * (k_pitch as i32) + column).store_vec(Vector::<T, CHUNK>::from(values));
-            }
-        }
-        let v_chunks = block_n * d_tiles * 32 / CHUNK;
-        for round in range_constexpr(v_chunks.div_ceil(THREADS)) {
-            let chunk = thread + ((round * THREADS) as i32);
-            if chunk < (v_chunks as i32) {
-                // Neighbouring threads take neighbouring keys, so that the transposed stores are neighbours too.
-                let key = chunk % (block_n as i32);
-                let column = chunk / (block_n as i32) * (CHUNK as i32);
-                let valid = first_key + key < keys && column < (head_dim as i32);
-                let place = v.at((batch, head_kv, first_key + key, column));
-                let values = load_chunk(place, v.stride(3), valid, vectorized);
-                for element in range_constexpr(CHUNK) {
-                    v_tile.at((column + (element as i32)) * (v_pitch as i32) + key).store(values[element]);
-                }
-            }
-        }
+        let from = k_head.tile([block_n, head_dim], (tile, 0)).vectors(vector).whole_rows();
+        copy(&copy_k, &copy_k.partition_global(&from), &copy_k.partition_shared(&k_tile));
+        let from = v_head.tile([block_n, width], (tile, 0)).vectors(vector);
+        copy(&copy_v, &copy_v.partition_global(&from), &copy_v.partition_shared(&v_tile.transposed()));
         barrier();
 
-        // S' = K Q': 32 keys x 32 queries a tile.
-        let mut s = vec![[F32::from(0.0); 16]; block_n / 32];
-        for tile in range_constexpr(block_n / 32) {
-            for step in range_constexpr(k_steps) {
-                let key = lane % 32 + ((tile * 32) as i32);
-                let column = half * 4 + ((step * 8) as i32);
-                let a = k_tile.at(key * (k_pitch as i32) + column).load_vec::<4>();
-                s[tile] = mfma_32x32x8(a, q_fragments[step], s[tile]);
-            }
+        // S' = K Q'.
+        let mut s = mma.accumulators(block_n, BLOCK_M);
+        for step in range_constexpr(k_part.k_steps()) {
+            gemm(&k_part.load(step), &q_fragments[step], &mut s);
         }
 
         let mut new_max = max;
-        for tile in range_constexpr(block_n / 32) {
-            for r in range_constexpr(16) {
-                let key = first_key + half * 4 + ((tile * 32 + r / 4 * 8 + r % 4) as i32);
-                let score = s[tile][r] * scale_log2;
-                s[tile][r] = (key < limit).select(score, F32::from(f32::NEG_INFINITY));
-                new_max = new_max.max(s[tile][r]);
-            }
+        for e in constexpr(s.elements()) {
+            let key = first_key + key_in_tile + (e.row as i32);
+            let score = s.get(e.atom, e.value) * scale_log2;
+            let score = (key < limit).select(score, F32::from(f32::NEG_INFINITY));
+            s.set(e.atom, e.value, score);
+            new_max = new_max.max(score);
         }
         new_max = new_max.max(shfl_xor(new_max, 32));
         // A row without a visible key so far: subtracting 0 keeps -inf - -inf out.
@@ -169,67 +120,29 @@ pub fn fmha_fwd_mfma<T: MmaElement>(
         let rescale = (max - base).exp2_fast();
         max = new_max;
         let mut tile_sum = F32::from(0.0);
-        for tile in range_constexpr(block_n / 32) {
-            for r in range_constexpr(16) {
-                s[tile][r] = (s[tile][r] - base).exp2_fast();
-                tile_sum += s[tile][r];
-            }
+        for e in constexpr(s.elements()) {
+            let p = (s.get(e.atom, e.value) - base).exp2_fast();
+            s.set(e.atom, e.value, p);
+            tile_sum += p;
         }
         sum = sum * rescale + tile_sum;
-        for d in range_constexpr(d_tiles) {
-            for r in range_constexpr(16) {
-                acc[d][r] *= rescale;
-            }
-        }
+        acc.map(|x| x * rescale);
 
         // O' += V' P'.
-        for tile in range_constexpr(block_n / 32) {
-            for step in range_constexpr(4) {
-                let p = Vector::<F32, 4>::from([
-                    s[tile][4 * step],
-                    s[tile][4 * step + 1],
-                    s[tile][4 * step + 2],
-                    s[tile][4 * step + 3],
-                ])
-                .cast::<T>();
-                for d in range_constexpr(d_tiles) {
-                    let column = lane % 32 + ((d * 32) as i32);
-                    let key = half * 4 + ((tile * 32 + step * 8) as i32);
-                    let a = v_tile.at(column * (v_pitch as i32) + key).load_vec::<4>();
-                    acc[d] = mfma_32x32x8(a, p, acc[d]);
-                }
-            }
+        let p = s.to_b();
+        for step in range_constexpr(v_part.k_steps()) {
+            gemm(&v_part.load(step), &p.step(step), &mut acc);
         }
     }
 
     let total = sum + shfl_xor(sum, 32);
     let empty = total == 0.0;
     let inverse = empty.select(F32::from(0.0), F32::from(1.0) / empty.select(F32::from(1.0), total));
-    if row_exists {
-        for d in range_constexpr(d_tiles) {
-            for group in range_constexpr(4) {
-                // Columns come in fours, and the head dimension in eights: a group is inside or outside as a whole.
-                if const_expr(d * 32 + group * 8 < head_dim) {
-                    let column = half * 4 + ((d * 32 + group * 8) as i32);
-                    let place = o.at((batch, head, row, column));
-                    let mut values = [F32::from(0.0); 4];
-                    for element in range_constexpr(4) {
-                        values[element] = acc[d][4 * group + element] * inverse;
-                    }
-                    let rounded = Vector::<F32, 4>::from(values).cast::<T>();
-                    if const_expr(vectorized) {
-                        place.store_vec(rounded);
-                    } else {
-                        for element in range_constexpr(4) {
-                            place.offset(o.stride(3) * (element as i64)).store(rounded.get(element));
-                        }
-                    }
-                }
-            }
-        }
-        if half == 0 {
-            let value = empty.select(F32::from(f32::NEG_INFINITY), (max + total.log2()) * LN_2);
-            lse.at((batch, head, row)).store(value);
-        }
+    acc.map(|x| x * inverse);
+    let o_head = o.matrix((batch, head)).tile([BLOCK_M, width], (m_block, 0)).vectors(vector);
+    mma.partition_c(&o_head.transposed()).store(&acc);
+    if row < seqlen_q && key_in_tile == 0 {
+        let value = empty.select(F32::from(f32::NEG_INFINITY), (max + total.log2()) * LN_2);
+        lse.at((batch, head, row)).store(value);
     }
 }

@@ -1,56 +1,61 @@
 //! `fmha_fwd` for NVIDIA chips: FlashAttention-2 with `cp.async`, `ldmatrix` and `mma.sync`.
 //!
-//! A block computes some query rows of one head ([`Tiling`]); each warp owns 16 or 32 of them, so that a row's
-//! maximum and sum never leave a quad of lanes. Keys and values come in tiles of 64: a tile of V is on its way to
-//! shared memory during Q K^T, the next tile of K during the softmax and P V.
+//! A block of four warps computes 128 or 64 query rows of one head; each warp owns a quarter of them, so
+//! that a row's maximum and sum never leave a quad of lanes. Keys and values come in tiles. Either there are two stages of
+//! both, and while tile `j` is multiplied, tile `j + 1` is on its way; or there is one, and the values are on their way during
+//! the first product, the next keys during the second. What a head dimension gets was measured on an H200: see
+//! [`Tiling`].
 //!
-//! Formulas: T. Dao, "FlashAttention-2" (2023), algorithm 1, in base 2: with `c = scale * log2(e)`, `s = q.k`,
-//! `m = max s` and `b = m c`, `p = 2^(s c - b)` is one fused multiply-add and one exponential, `l = sum p`, and the result is `O = P V / l` and `LSE = (m c + log2 l) * ln 2`.
+//! Formulas: T. Dao, "FlashAttention-2" (2023), algorithm 1, in base 2: with `t = scale * log2(e) * q.k` and any
+//! reference `r`, `p = 2^(t - r)`, `l = sum p`, the result is `O = P V / l` and `LSE = (r + log2 l) * ln 2`. The reference
+//! is a maximum of `t` so far, not necessarily the last one: as long as a new maximum exceeds it by less than
+//! [`SLACK`], nothing is rescaled.
 
+use lacewing_core::atoms::Element;
 use lacewing_core::prelude::*;
-use lacewing_core::types::{GlobalRead, InShared};
 
 use super::{Geometry, LN_2, causal_limit};
 
-/// Threads of a block: four warps.
-const THREADS: usize = 128;
-/// Keys of a tile.
-pub(super) const BLOCK_N: usize = 64;
+/// Warps of a block, each with its own query rows.
+const WARPS: usize = 4;
+/// Threads of a block.
+const THREADS: usize = WARPS * 32;
 /// Elements of one 16-byte copy.
 const CHUNK: usize = 8;
+/// How far, in powers of two, scores may exceed their reference: probabilities up to `2^SLACK` fit every type.
+const SLACK: f32 = 8.0;
+/// References from here on are not exact enough as one number: the rounding of `t` is more than 2^-8.
+const HUGE: f32 = 65536.0;
 
-/// Largest base `b` that the fused form is good for. `s c - b` of the largest score is what rounding took from
-/// `b`, at most 2^-13 here: its weight is still 1 in half precision.
-const LARGEST_BASE: f32 = 4096.0;
-
-/// How a block of four warps divides its work.
+/// How a block of four warps divides its work: bounded by registers, since accumulators take `rows * D` and scores
+/// `rows * keys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
-    /// Tiles of 16 query rows that a warp computes. What it reads of K and V serves them all.
-    row_tiles: usize,
-    /// Whether Q stays in registers, where there is room for it.
-    queries_in_registers: bool,
-    /// Whether sums are rescaled only where a row has a new maximum. That spares most of the work and orders the rest: where
-    /// registers are short it pays, else the scheduler does more with straight code.
-    lazy_rescale: bool,
+    /// Query rows of a block. What a warp reads of K and V serves all of its rows.
+    rows: usize,
+    /// Keys of a tile.
+    keys: usize,
+    /// Stages of K and V in shared memory.
+    stages: usize,
+    /// Whether Q stays in registers; else it is read from shared memory for each tile.
+    q_in_registers: bool,
 }
 
 impl Tiling {
-    fn new(geometry: &Geometry, row_tiles: usize) -> Self {
-        let narrow = geometry.width <= 64;
-        Tiling { row_tiles, queries_in_registers: narrow, lazy_rescale: !narrow }
-    }
-
     /// 64 query rows a block: what short sequences and few heads need.
     #[must_use]
     pub fn small(geometry: &Geometry) -> Self {
-        Self::new(geometry, 1)
+        Tiling { rows: 64, keys: 64, ..Self::large(geometry) }
     }
 
     /// 128 query rows a block, which read each key and value half as often; 64 where registers do not suffice.
     #[must_use]
     pub fn large(geometry: &Geometry) -> Self {
-        Self::new(geometry, if geometry.width <= 128 { 2 } else { 1 })
+        match geometry.width {
+            ..=64 => Tiling { rows: 128, keys: 64, stages: 2, q_in_registers: true },
+            65..=128 => Tiling { rows: 128, keys: 32, stages: 2, q_in_registers: false },
+            _ => Tiling { rows: 64, keys: 64, stages: 1, q_in_registers: false },
+        }
     }
 
     /// Large blocks where there are enough of them to keep the largest chip busy, else small ones. `heads` are those of all
@@ -60,142 +65,128 @@ impl Tiling {
         /// Two blocks for each of an H200's 132 multiprocessors.
         const BUSY: usize = 264;
         let large = Self::large(geometry);
-        let blocks = seqlen_q.div_ceil(large.block_m()).saturating_mul(heads);
+        let blocks = seqlen_q.div_ceil(large.rows).saturating_mul(heads);
         if blocks >= BUSY { large } else { Self::small(geometry) }
     }
 
     /// Query rows of a block.
     #[must_use]
     pub fn block_m(&self) -> usize {
-        THREADS / 32 * self.row_tiles * 16
+        self.rows
+    }
+
+    /// Keys of a tile.
+    #[must_use]
+    pub fn block_n(&self) -> usize {
+        self.keys
     }
 }
 
-/// A tile of rows in shared memory. Rows are 16 bytes longer than their elements, so that the eight rows
-/// that one `ldmatrix` phase reads lie in eight different groups of four banks.
-#[derive(Clone)]
-struct Tile<T: Scalar> {
-    memory: SharedSlice<T>,
-    pitch: usize,
+/// The atom of both products.
+type Atom<T> = MmaSync<16, 8, 16, T>;
+
+/// What a row of scores needs to become probabilities; one of each for each row of the thread.
+#[derive(Carried)]
+struct Rows {
+    /// The score (before scaling) that the row's probabilities refer to; -inf while it has seen no key.
+    reference: Vec<F32>,
+    /// Sum of the probabilities in this thread's columns.
+    sum: Vec<F32>,
 }
 
-impl<T: MmaElement> Tile<T> {
-    fn new(name: &'static str, rows: usize, width: usize) -> Self {
-        let pitch = width + CHUNK;
-        Tile { memory: shared_array_named::<T>(name, rows * pitch), pitch }
-    }
-
-    /// The element in a row and column.
-    #[device]
-    fn at(&self, row: I32, column: I32) -> Place<T, InShared> {
-        self.memory.at(row * (self.pitch as i32) + column)
-    }
+/// The thread's row that an element belongs to: rows of a warp are 8 apart.
+fn row_of(element: &Element) -> usize {
+    element.row / 8
 }
 
-/// The rows of one head that a block copies tile by tile, as one thread sees them.
-#[derive(Clone, Carried)]
-struct RowCopy<T: Scalar> {
-    /// The thread's first chunk of the next tile.
-    source: Place<T, GlobalRead>,
-    /// Elements from a row to the next, and from a column to the next.
-    stride: I64,
-    column_stride: I64,
-    /// The first row of the next tile, and the row from which on there is nothing.
-    first: I32,
-    limit: I32,
-}
-
-impl<T: MmaElement> RowCopy<T> {
-    /// Rows from `first` on.
-    #[device]
-    fn new(source: Tensor<T, 4>, batch: I32, head: I32, first: I32, limit: I32, geometry: &Geometry) -> Self {
-        let (row, column) = Self::chunk(0, geometry);
-        RowCopy {
-            source: source.at((batch, head, first + row, column)),
-            stride: source.stride(2),
-            column_stride: source.stride(3),
-            first,
-            limit,
-        }
-    }
-
-    /// Row and column of the thread's chunk in a round.
-    #[device]
-    fn chunk(round: usize, geometry: &Geometry) -> (I32, I32) {
-        let chunks_per_row = (geometry.width / CHUNK) as i32;
-        let chunk = thread_id(X) + ((round * THREADS) as i32);
-        (chunk / chunks_per_row, chunk % chunks_per_row * (CHUNK as i32))
-    }
-
-    /// Copies `rows` rows to a tile and goes on to the rows after them. Rows from the limit on, and columns
-    /// beyond the head dimension, become zero: what is masked must not bring in NaN by `0 * NaN`.
-    #[device]
-    fn copy(mut self, tile: &Tile<T>, rows: usize, geometry: &Geometry) -> Self {
-        let chunks_per_row = geometry.width / CHUNK;
-        let chunks = rows * chunks_per_row;
-        let (first_row, first_column) = Self::chunk(0, geometry);
-        // Where a round of all threads is whole rows, each thread's next chunk lies straight below the one before.
-        let in_columns = THREADS.is_multiple_of(chunks_per_row);
-        let start = self.source;
-        for round in range_constexpr(chunks.div_ceil(THREADS)) {
-            let (mut row, mut column) = (first_row, first_column);
-            if const_expr(in_columns) {
-                row += (round * THREADS / chunks_per_row) as i32;
-            } else {
-                (row, column) = Self::chunk(round, geometry);
-                let rows_on = (row - first_row).cast::<I64>() * self.stride;
-                self.source = start.offset(rows_on + (column - first_column).cast::<I64>() * self.column_stride);
-            }
-            let inside = const_expr((round + 1) * THREADS <= chunks) || row < (rows as i32);
-            if inside {
-                let target = tile.at(row, column);
-                let mut valid = self.first + row < self.limit;
-                if const_expr(geometry.width != geometry.head_dim) {
-                    valid &= column < (geometry.head_dim as i32);
-                }
-                if const_expr(geometry.vectorized) {
-                    cp_async::<16>(target, self.source, valid);
-                } else {
-                    let mut values = [T::from(0.0); CHUNK];
-                    for element in range_constexpr(CHUNK) {
-                        let place = self.source.offset(self.column_stride * (element as i64));
-                        values[element] = place.load_if(valid, T::from(0.0));
-                    }
-                    target.store_vec(Vector::<T, CHUNK>::from(values));
-                }
-            }
-            if const_expr(in_columns) {
-                self.source = self.source.offset(self.stride * ((THREADS / chunks_per_row) as i64));
-            }
-        }
-        if const_expr(!in_columns || !chunks.is_multiple_of(THREADS)) {
-            self.source = start.offset(self.stride * (rows as i64));
-        }
-        self.first += rows as i32;
-        self
-    }
-}
-
-/// Makes a scale that is not positive one that is, for the maximum of scaled scores is the scaled maximum only
-/// then: a negative one changes the signs of Q, and zero makes Q zero and the scale anything else.
+/// A reference in base 2, as the sum of a number and what its rounding has lost: of huge ones that matters.
 #[device]
-fn make_positive<T: MmaElement>(scale: F32, q: &Tile<T>, rows: usize, width: usize) -> F32 {
-    if !(scale > 0.0) {
-        cp_async_wait(0);
-        barrier();
-        let sign = (scale < 0.0).select(F32::from(-1.0), F32::from(0.0));
-        let chunks_per_row = (width / CHUNK) as i32;
-        for chunk in range(thread_id(X), (rows as i32) * chunks_per_row, THREADS as i32) {
-            let place = q.at(chunk / chunks_per_row, chunk % chunks_per_row * (CHUNK as i32));
-            place.store_vec((place.load_vec::<CHUNK>().cast::<F32>() * sign).cast::<T>());
+fn split_reference(score: F32, scale: F32) -> (F32, F32) {
+    let high = score * scale;
+    let low = (high.abs() < HUGE || score == f32::NEG_INFINITY).select(F32::from(0.0), score.fma(scale, -high));
+    (high, low)
+}
+
+/// Online softmax of a tile of scores, which become probabilities; rescales the accumulators where a row's reference
+/// changes.
+#[device]
+fn softmax<T: MmaElement>(s: &mut FragmentC<Atom<T>>, acc: &mut FragmentC<Atom<T>>, rows: &mut Rows, scale: F32) {
+    let count = rows.sum.len();
+    let elements = s.elements();
+
+    // A thread's part of each row in two chains, then the quad's.
+    let mut maxima = Vec::new();
+    for row in range_constexpr(count) {
+        let mut chains = [F32::from(f32::NEG_INFINITY); 2];
+        for (at, e) in constexpr(elements.iter().filter(|e| row_of(e) == row).enumerate()) {
+            let value = s.get(e.atom, e.value);
+            chains[at % 2] = if const_expr(at < 2) { value } else { chains[at % 2].max(value) };
+        }
+        let mut max = chains[0].max(chains[1]);
+        max = max.max(shfl_xor(max, 1));
+        max = max.max(shfl_xor(max, 2));
+        maxima.push(max);
+    }
+
+    // Rows whose new maximum leaves the slack get it as their reference. The first tile is always such a case.
+    let mut grown = Vec::new();
+    let mut some = Bool::from(false);
+    let mut huge = Bool::from(false);
+    for row in range_constexpr(count) {
+        let grows = maxima[row] * scale > rows.reference[row] * scale + SLACK;
+        some |= grows;
+        huge |= (maxima[row] * scale).abs() >= HUGE && maxima[row] != f32::NEG_INFINITY;
+        grown.push(grows);
+    }
+    if any(some) {
+        for row in range_constexpr(count) {
+            let new = grown[row].select(maxima[row], rows.reference[row]);
+            let ((old_high, old_low), (high, low)) =
+                (split_reference(rows.reference[row], scale), split_reference(new, scale));
+            let factor = grown[row].select(((old_high - high) + (old_low - low)).exp2_fast(), F32::from(1.0));
+            rows.reference[row] = new;
+            rows.sum[row] *= factor;
+            for e in constexpr(acc.elements().iter().filter(|e| row_of(e) == row)) {
+                acc.set(e.atom, e.value, acc.get(e.atom, e.value) * factor);
+            }
         }
     }
-    (scale == 0.0).select(F32::from(1.0), scale.abs())
+
+    // p = 2^(scale s - reference) by one fused multiply-add and one exponential. Where references are huge, the exact
+    // difference takes the place of the score.
+    let mut factor = scale;
+    let mut references = Vec::new();
+    for row in range_constexpr(count) {
+        // A row without a visible key so far: subtracting 0 keeps -inf - -inf out.
+        let none = rows.reference[row] == f32::NEG_INFINITY;
+        references.push(none.select(F32::from(0.0), rows.reference[row] * scale));
+    }
+    if any(huge) {
+        for row in range_constexpr(count) {
+            let (_, low) = split_reference(rows.reference[row], scale);
+            for e in constexpr(elements.iter().filter(|e| row_of(e) == row)) {
+                s.set(e.atom, e.value, s.get(e.atom, e.value).fma(scale, -references[row]) - low);
+            }
+            references[row] = F32::from(0.0);
+        }
+        factor = F32::from(1.0);
+    }
+    for row in range_constexpr(count) {
+        let base = -references[row];
+        let mut sums = [F32::from(0.0); 2];
+        for (at, e) in constexpr(elements.iter().filter(|e| row_of(e) == row).enumerate()) {
+            let p = s.get(e.atom, e.value).fma(factor, base).exp2_fast();
+            s.set(e.atom, e.value, p);
+            sums[at % 2] = if const_expr(at < 2) { p } else { sums[at % 2] + p };
+        }
+        rows.sum[row] += sums[0] + sums[1];
+    }
 }
 
 /// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]` with any strides; query head
 /// `h` reads key head `h / (Hq / Hkv)`. Keys from `kv_len[b]` on are padding. The grid is one block for each
-/// [`Tiling::block_m`] query rows, each head and each sequence, flattened in x with rows innermost.
+/// tile of query rows, each head and each sequence, flattened in x: with tiles innermost, or, where causal, with the last
+/// tiles of all heads first, since these have the most keys.
 #[kernel(block = [THREADS as u32, 1, 1])]
 pub fn fmha_fwd_mma<T: MmaElement>(
     #[comptime] geometry: Geometry,
@@ -208,30 +199,22 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     lse: TensorMut<F32, 3>,
     scale: F32,
 ) {
-    let row_tiles = tiling.row_tiles;
-    let block_m = tiling.block_m();
-    let k_steps = geometry.width / 16;
-    let n_tiles = BLOCK_N / 8;
-    let d_tiles = geometry.width / 8;
+    let (head_dim, width) = (geometry.head_dim, geometry.width);
+    let Tiling { rows: block_m, keys: block_n, stages, q_in_registers } = tiling;
+    let vector = geometry.vector();
 
     let (seqlen_q, seqlen_kv) = (q.extent(2), k.extent(2));
     let m_blocks = (seqlen_q + (block_m as i32 - 1)) / (block_m as i32);
     let block = block_id(X);
-    // The last rows see the most keys under the causal mask: they start first, so that no long block ends alone.
-    let first_row = if const_expr(geometry.causal) {
-        (m_blocks - 1 - block % m_blocks) * (block_m as i32)
+    let (m_block, row_of_heads) = if const_expr(geometry.causal) {
+        let heads = q.extent(0) * q.extent(1);
+        (m_blocks - 1 - block / heads, block % heads)
     } else {
-        block % m_blocks * (block_m as i32)
+        (block % m_blocks, block / m_blocks)
     };
-    let head = block / m_blocks % q.extent(1);
-    let batch = block / m_blocks / q.extent(1);
+    let first_row = m_block * (block_m as i32);
+    let (head, batch) = (row_of_heads % q.extent(1), row_of_heads / q.extent(1));
     let head_kv = head / (q.extent(1) / k.extent(1));
-
-    let lane = lane_id();
-    let row_of_warp = warp_id() * ((16 * row_tiles) as i32);
-    // Row and column of this lane's first accumulator element (PTX ISA, mma.m16n8k16: groupID, threadID_in_group).
-    let row = first_row + row_of_warp + lane / 4;
-    let column_in_tile = lane % 4 * 2;
 
     // A length that is no length must not lead out of K.
     let keys = kv_len.at(batch).load().max(0).min(seqlen_kv);
@@ -240,241 +223,163 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     } else {
         keys
     };
-    let tiles = (visible.max(0) + (BLOCK_N as i32 - 1)) / (BLOCK_N as i32);
+    let tiles = (visible.max(0) + (block_n as i32 - 1)) / (block_n as i32);
 
-    let q_tile = Tile::<T>::new("q", block_m, geometry.width);
-    let k_tile = Tile::<T>::new("k", BLOCK_N, geometry.width);
-    let v_tile = Tile::<T>::new("v", BLOCK_N, geometry.width);
+    // Rows in shared memory are 16 bytes longer than their elements, so that the eight rows that one phase of
+    // `ldmatrix` reads lie in eight different groups of four banks.
+    let pitch = width + CHUNK;
+    let q_tile = shared_tensor::<T>("q", layout![(block_m, width); (pitch, 1)]);
+    let k_tiles = shared_tensor::<T>("k", layout![(block_n, width, stages); (pitch, 1, block_n * pitch)]);
+    let v_tiles = shared_tensor::<T>("v", layout![(block_n, width, stages); (pitch, 1, block_n * pitch)]);
 
-    RowCopy::new(q, batch, head, first_row, seqlen_q, &geometry).copy(&q_tile, block_m, &geometry);
-    let mut k_copy = RowCopy::new(k, batch, head_kv, I32::from(0), keys, &geometry);
-    let mut v_copy = RowCopy::new(v, batch, head_kv, I32::from(0), keys, &geometry);
-    k_copy = k_copy.copy(&k_tile, BLOCK_N, &geometry);
+    // Rows beyond the last key, and columns beyond the head dimension, become zero: what is masked must not bring in NaN
+    // by `0 * NaN`.
+    let rows_of = TiledCopy::<T>::rows(CopyAtom::CpAsync, THREADS, width, CHUNK);
+    let (k_head, v_head) = (k.matrix((batch, head_kv)), v.matrix((batch, head_kv)));
+    let (k_head, v_head) = (k_head.with_extent(0, keys), v_head.with_extent(0, keys));
+    let fill = |from: Tensor<T, 2>, to: &SharedTensor<T>, tile: I32, stage: I32| {
+        let mut from = from.tile([block_n, width], (tile, 0)).vectors(vector);
+        if const_expr(head_dim == width) {
+            from = from.whole_rows();
+        }
+        copy(&rows_of, &rows_of.partition_global(&from), &rows_of.partition_shared(&to.stage(stage)));
+    };
+    let q_head = q.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector);
+    copy(&rows_of, &rows_of.partition_global(&q_head), &rows_of.partition_shared(&q_tile));
+    fill(k_head, &k_tiles, I32::from(0), I32::from(0));
+    if const_expr(stages == 2) {
+        fill(v_head, &v_tiles, I32::from(0), I32::from(0));
+    }
     cp_async_commit();
 
-    let scale_log2 = make_positive(scale, &q_tile, block_m, geometry.width) * std::f32::consts::LOG2_E;
+    let mma = TiledMma::<Atom<T>>::new([WARPS, 1]);
+    let mut acc = mma.accumulators(block_m, width);
+    let count = block_m / WARPS / 8;
+    let mut rows = Rows { reference: vec![F32::from(f32::NEG_INFINITY); count], sum: vec![F32::from(0.0); count] };
+    let [row_in_tile, column_in_tile] = mma.thread_coordinate(block_m, block_n);
+    let row = first_row + row_in_tile;
+    let q_part = mma.partition_a(&q_tile);
 
-    let mut acc = vec![[F32::from(0.0); 4]; row_tiles * d_tiles];
-    // Two rows a lane and row tile: `row` and `row + 8`. Half `h` of row tile `r` is number 2 r + h.
-    let mut max = vec![F32::from(f32::NEG_INFINITY); 2 * row_tiles];
-    let mut sum = vec![F32::from(0.0); 2 * row_tiles];
-
-    // The A fragment of a row tile and a step of 16 columns.
-    let query = |r: usize, step: usize| {
-        let column = lane / 16 * 8 + ((step * 16) as i32);
-        ldmatrix_x4(q_tile.at(row_of_warp + ((r * 16) as i32) + lane % 16, column))
-    };
-    let mut queries = Vec::new();
-    if const_expr(tiling.queries_in_registers) {
+    // The largest score is what scaling by a positive number leaves the largest: of a negative scale, the sign goes to
+    // Q. (0 becomes tiny, so that -inf times it is no NaN.)
+    if scale < 0.0 {
         cp_async_wait(0);
         barrier();
-        for step in range_constexpr(k_steps) {
-            for r in range_constexpr(row_tiles) {
-                queries.push(query(r, step));
-            }
+        negate(&q_tile, block_m, width);
+        barrier();
+    }
+    let scale_log2 = (scale.abs() * std::f32::consts::LOG2_E).max(f32::MIN_POSITIVE);
+
+    let mut q_fragments = Vec::new();
+    if const_expr(q_in_registers) {
+        cp_async_wait(0);
+        barrier();
+        for step in range_constexpr(q_part.k_steps()) {
+            q_fragments.push(q_part.load(step));
         }
     }
 
-    // One body, traced twice: the tiles that every row sees whole, and those that reach past the last key or over
-    // the diagonal.
-    let whole = if const_expr(geometry.causal) {
-        keys.min(causal_limit(first_row, seqlen_q, seqlen_kv)).max(0) / (BLOCK_N as i32)
-    } else {
-        keys / (BLOCK_N as i32)
-    };
-    for masked in range_constexpr(2) {
-        let (from, to) = if const_expr(masked == 0) { (I32::from(0), whole) } else { (whole, tiles) };
-        for tile in range(from, to) {
-            let first_key = tile * (BLOCK_N as i32);
-            // The tile of K is there for all warps, and all are done with the V before.
-            cp_async_wait(0);
-            barrier();
-            v_copy = v_copy.copy(&v_tile, BLOCK_N, &geometry);
-            cp_async_commit();
+    for tile in range(tiles) {
+        let stage = if const_expr(stages == 2) { tile % 2 } else { I32::from(0) };
+        let first_key = tile * (block_n as i32);
+        cp_async_wait(0);
+        // Keys `tile` (with two stages, values too) are there for all warps, and all are done with what is filled next.
+        barrier();
+        if const_expr(stages == 1) {
+            fill(v_head, &v_tiles, tile, stage);
+        } else if tile + 1 < tiles {
+            fill(k_head, &k_tiles, tile + 1, 1 - stage);
+            fill(v_head, &v_tiles, tile + 1, 1 - stage);
+        }
+        cp_async_commit();
 
-            // S = Q K^T: 16 rows x BLOCK_N keys for each row tile.
-            let mut s = vec![[F32::from(0.0); 4]; row_tiles * n_tiles];
-            for step in range_constexpr(k_steps) {
-                let mut a = Vec::new();
-                for r in range_constexpr(row_tiles) {
-                    a.push(if const_expr(tiling.queries_in_registers) {
-                        queries[step * row_tiles + r]
-                    } else {
-                        query(r, step)
-                    });
-                }
-                for pair in range_constexpr(n_tiles / 2) {
-                    let key = lane % 8 + lane / 16 * 8 + ((pair * 16) as i32);
-                    let column = lane / 8 % 2 * 8 + ((step * 16) as i32);
-                    let b = ldmatrix_x4(k_tile.at(key, column));
-                    for r in range_constexpr(row_tiles) {
-                        let t = r * n_tiles + 2 * pair;
-                        s[t] = mma_m16n8k16(a[r], [b[0], b[1]], s[t]);
-                        s[t + 1] = mma_m16n8k16(a[r], [b[2], b[3]], s[t + 1]);
-                    }
-                }
+        // S = Q K'.
+        let mut s = mma.accumulators(block_m, block_n);
+        let k_part = mma.partition_b(&k_tiles.stage(stage));
+        for step in range_constexpr(k_part.k_steps()) {
+            if const_expr(q_in_registers) {
+                gemm(&q_fragments[step], &k_part.load(step), &mut s);
+            } else {
+                gemm(&q_part.load(step), &k_part.load(step), &mut s);
             }
-
-            // The tile of V is there, and all are done with this K.
+        }
+        if const_expr(stages == 1) {
             cp_async_wait(0);
+            // The values are there for all warps, and all are done with the keys.
             barrier();
             if tile + 1 < tiles {
-                k_copy = k_copy.copy(&k_tile, BLOCK_N, &geometry);
+                fill(k_head, &k_tiles, tile + 1, stage);
             }
             cp_async_commit();
+        }
 
-            if const_expr(masked == 1) {
-                for r in range_constexpr(row_tiles) {
-                    for e in range_constexpr(4) {
-                        let limit = if const_expr(geometry.causal) {
-                            keys.min(causal_limit(row + ((r * 16 + e / 2 * 8) as i32), seqlen_q, seqlen_kv))
-                        } else {
-                            keys
-                        };
-                        for t in range_constexpr(n_tiles) {
-                            let key = first_key + column_in_tile + ((t * 8 + e % 2) as i32);
-                            let score = s[r * n_tiles + t][e];
-                            s[r * n_tiles + t][e] = (key < limit).select(score, F32::from(f32::NEG_INFINITY));
-                        }
-                    }
-                }
-            }
-
-            // Online softmax of the lane's rows: the new maxima first.
-            let mut largest = Vec::new();
-            let mut rescale = Vec::new();
-            let mut changed = Bool::from(false);
-            let mut fused = Bool::from(true);
-            for h in range_constexpr(2 * row_tiles) {
-                let scores = (0..2 * n_tiles).map(|t| s[h / 2 * n_tiles + t / 2][2 * (h % 2) + t % 2]);
-                let mut tile_max = F32::from(f32::NEG_INFINITY);
-                for score in constexpr(scores) {
-                    tile_max = tile_max.max(score);
-                }
-                tile_max = tile_max.max(shfl_xor(tile_max, 1));
-                tile_max = tile_max.max(shfl_xor(tile_max, 2));
-                let before = max[h];
-                max[h] = before.max(tile_max);
-                // A row without a visible key so far: subtracting 0 keeps -inf - -inf out.
-                largest.push((max[h] == f32::NEG_INFINITY).select(F32::from(0.0), max[h]));
-                fused &= (largest[h] * scale_log2).abs() <= LARGEST_BASE;
-                rescale.push(((before - largest[h]) * scale_log2).exp2_fast());
-                changed |= rescale[h] != 1.0;
-            }
-            if ballot(!fused) == 0 {
-                for t in range_constexpr(row_tiles * n_tiles) {
-                    for e in range_constexpr(4) {
-                        let base = largest[2 * (t / n_tiles) + e / 2] * scale_log2;
-                        s[t][e] = s[t][e].fma(scale_log2, -base);
-                    }
-                }
-            } else {
-                for t in range_constexpr(row_tiles * n_tiles) {
-                    for e in range_constexpr(4) {
-                        s[t][e] = (s[t][e] - largest[2 * (t / n_tiles) + e / 2]) * scale_log2;
-                    }
-                }
-            }
-            for h in range_constexpr(2 * row_tiles) {
-                let mut tile_sum = F32::from(0.0);
-                for t in range_constexpr(h / 2 * n_tiles, (h / 2 + 1) * n_tiles) {
-                    for e in range_constexpr(2 * (h % 2), 2 * (h % 2) + 2) {
-                        s[t][e] = s[t][e].exp2_fast();
-                        tile_sum += s[t][e];
-                    }
-                }
-                sum[h] = sum[h] * rescale[h] + tile_sum;
-            }
-
-            // Two neighbouring accumulator tiles of S are one A fragment of P: no data moves.
-            let mut p = Vec::new();
-            for step in range_constexpr(BLOCK_N / 16) {
-                for r in range_constexpr(row_tiles) {
-                    let (lo, hi) = (s[r * n_tiles + 2 * step], s[r * n_tiles + 2 * step + 1]);
-                    p.push([
-                        pack::<T>(lo[0], lo[1]),
-                        pack::<T>(lo[2], lo[3]),
-                        pack::<T>(hi[0], hi[1]),
-                        pack::<T>(hi[2], hi[3]),
-                    ]);
-                }
-            }
-
-            // Once a row has met its largest scores, its sums keep their scale: most tiles of a long sequence have
-            // nothing to do here.
-            if const_expr(!tiling.lazy_rescale) || ballot(changed) != 0 {
-                for t in range_constexpr(row_tiles * d_tiles) {
-                    for e in range_constexpr(4) {
-                        acc[t][e] *= rescale[2 * (t / d_tiles) + e / 2];
-                    }
-                }
-            }
-
-            // O += P V.
-            for step in range_constexpr(BLOCK_N / 16) {
-                for pair in range_constexpr(d_tiles / 2) {
-                    let key = lane % 16 + ((step * 16) as i32);
-                    let column = lane / 16 * 8 + ((pair * 16) as i32);
-                    let b = ldmatrix_x4_trans(v_tile.at(key, column));
-                    for r in range_constexpr(row_tiles) {
-                        let t = r * d_tiles + 2 * pair;
-                        acc[t] = mma_m16n8k16(p[step * row_tiles + r], [b[0], b[1]], acc[t]);
-                        acc[t + 1] = mma_m16n8k16(p[step * row_tiles + r], [b[2], b[3]], acc[t + 1]);
-                    }
-                }
+        // Only tiles that reach past the last key or over the diagonal have something to mask.
+        let mut masked = first_key + (block_n as i32) > keys;
+        if const_expr(geometry.causal) {
+            masked |= first_key + (block_n as i32) > causal_limit(first_row, seqlen_q, seqlen_kv);
+        }
+        if masked {
+            for e in constexpr(s.elements()) {
+                let limit = if const_expr(geometry.causal) {
+                    keys.min(causal_limit(row + (e.row as i32), seqlen_q, seqlen_kv))
+                } else {
+                    keys
+                };
+                let visible = first_key + column_in_tile + (e.column as i32) < limit;
+                s.set(e.atom, e.value, visible.select(s.get(e.atom, e.value), F32::from(f32::NEG_INFINITY)));
             }
         }
+
+        softmax(&mut s, &mut acc, &mut rows, scale_log2);
+
+        // O += P V. Two neighbouring accumulators of S are one A fragment of P: no data moves.
+        let p = s.to_a();
+        let v_part = mma.partition_b(&v_tiles.stage(stage).transposed());
+        for step in range_constexpr(v_part.k_steps()) {
+            gemm(&p.step(step), &v_part.load(step), &mut acc);
+        }
     }
-    // A block must not end with copies in flight, and the output is gathered where those of Q went.
+    // The last group may be empty, but a block must not end with copies in flight; and without keys this is where Q
+    // arrives.
     cp_async_wait(0);
     barrier();
 
-    for h in range_constexpr(2 * row_tiles) {
-        let (r, half) = (h / 2, h % 2);
-        let row_in_block = row_of_warp + lane / 4 + ((r * 16 + half * 8) as i32);
-        let row = first_row + row_in_block;
-        let mut total = sum[h];
+    let lane = lane_id();
+    for at in range_constexpr(count) {
+        let mut total = rows.sum[at];
         total += shfl_xor(total, 1);
         total += shfl_xor(total, 2);
         let empty = total == 0.0;
         let inverse = empty.select(F32::from(0.0), F32::from(1.0) / empty.select(F32::from(1.0), total));
-        for t in range_constexpr(geometry.head_dim / 8) {
-            let values = acc[r * d_tiles + t];
-            let pair = pack::<T>(values[2 * half] * inverse, values[2 * half + 1] * inverse);
-            // The warp's rows of Q have been read for the last time.
-            q_tile.at(row_in_block, column_in_tile + ((t * 8) as i32)).store_vec(pair);
+        for e in constexpr(acc.elements().iter().filter(|e| row_of(e) == at)) {
+            acc.set(e.atom, e.value, acc.get(e.atom, e.value) * inverse);
         }
+        let row = row + ((at * 8) as i32);
         if row < seqlen_q && lane % 4 == 0 {
-            let value = empty.select(F32::from(f32::NEG_INFINITY), (max[h] * scale_log2 + total.log2()) * LN_2);
-            lse.at((batch, head, row)).store(value);
+            let value = (rows.reference[at] * scale_log2 + total.log2()) * LN_2;
+            lse.at((batch, head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), value));
         }
     }
-    warp_sync();
-    // Whole rows go out, 16 bytes a lane.
-    let chunks_per_row = geometry.head_dim / CHUNK;
-    let chunks = 16 * row_tiles * chunks_per_row;
-    for round in range_constexpr(chunks.div_ceil(32)) {
-        let chunk = lane + ((round * 32) as i32);
-        let row_in_warp = chunk / (chunks_per_row as i32);
-        let column = chunk % (chunks_per_row as i32) * (CHUNK as i32);
-        let row_in_block = row_of_warp + row_in_warp;
-        let inside = const_expr((round + 1) * 32 <= chunks) || row_in_warp < ((16 * row_tiles) as i32);
-        if inside && first_row + row_in_block < seqlen_q {
-            let values = q_tile.at(row_in_block, column).load_vec::<CHUNK>();
-            let place = o.at((batch, head, first_row + row_in_block, column));
-            if const_expr(geometry.vectorized) {
-                place.store_vec(values);
-            } else {
-                for element in range_constexpr(CHUNK) {
-                    o.at((batch, head, first_row + row_in_block, column + (element as i32))).store(values.get(element));
-                }
-            }
-        }
-    }
+    // O goes through the memory of Q, whose rows no other warp reads, to leave in rows of 16 bytes.
+    mma.store_c(&acc, &q_tile);
+    barrier();
+    let o_head = o.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector);
+    copy(&rows_of, &rows_of.partition_shared(&q_tile), &rows_of.partition_global(&o_head));
 }
 
-/// Two neighbouring elements of a row, rounded to nearest even.
+/// Changes the sign of a tile of rows in shared memory.
 #[device]
-fn pack<T: MmaElement>(low: F32, high: F32) -> Vector<T, 2> {
-    Vector::<F32, 2>::from([low, high]).cast::<T>()
+fn negate<T: MmaElement>(tile: &SharedTensor<T>, rows: usize, columns: usize) {
+    let chunks = columns / CHUNK;
+    for round in range_constexpr((rows * chunks).div_ceil(THREADS)) {
+        let chunk = thread_id(X) + ((round * THREADS) as i32);
+        if chunk < ((rows * chunks) as i32) {
+            let place = tile.at((chunk / (chunks as i32), chunk % (chunks as i32) * (CHUNK as i32)));
+            let mut values = place.load_vec::<CHUNK>().to_array();
+            for at in range_constexpr(CHUNK) {
+                values[at] = -values[at];
+            }
+            place.store_vec(Vector::<T, CHUNK>::from(values));
+        }
+    }
 }

@@ -6,23 +6,12 @@
 
 use lacewing_core::prelude::*;
 
-use super::{BLOCK, BLOCK_K, CHUNK, Vectorized, WARP, first_element, load_chunk};
+use super::{BLOCK, BLOCK_K, CHUNK, Vectorized, WARP, block_coordinate, k_steps};
 
 /// Threads of a block: one wave for each 32 x 32 elements of C.
 pub(super) const THREADS: usize = (BLOCK / WARP) * (BLOCK / WARP) * 64;
 /// Distance of rows in shared memory, in elements.
 const PITCH: usize = BLOCK_K + CHUNK;
-
-/// The shared memory of a block.
-#[derive(Shared)]
-struct Buffers<T: Scalar> {
-    /// Rows of A.
-    #[shared(align = 16)]
-    a: SharedTile<T, BLOCK, BLOCK_K, PITCH>,
-    /// Columns of B.
-    #[shared(align = 16)]
-    b: SharedTile<T, BLOCK, BLOCK_K, PITCH>,
-}
 
 /// C = A B; arguments and grid are those of [`super`].
 #[kernel(block = [THREADS as u32, 1, 1])]
@@ -32,46 +21,30 @@ pub fn matmul_mfma<T: MmaElement, Out: Float>(
     b: Tensor<T, 2>,
     c: TensorMut<Out, 2>,
 ) {
-    let (first_row, first_column) = first_element(c.extent(1));
-    let (thread, lane) = (thread_id(X), lane_id());
-    let warp_row = warp_id() / ((BLOCK / WARP) as i32) * (WARP as i32);
-    let warp_column = warp_id() % ((BLOCK / WARP) as i32) * (WARP as i32);
-    // A lane's row of A and column of B, and which four of each eight along the inner dimension it holds.
-    let (line, half) = (lane % 32, lane / 32 * 4);
+    let (row, column) = block_coordinate(c.extent(1));
+    let mma = TiledMma::<Mfma<32, 32, 8, T>>::new([BLOCK / WARP, BLOCK / WARP]);
+    let mut acc = mma.accumulators(BLOCK, BLOCK);
 
-    let tiles = shared::<Buffers<T>>();
-    let mut acc = [F32::from(0.0); 16];
-    static_assert!(BLOCK * BLOCK_K == CHUNK * THREADS);
+    // Tiles `(m, k)` and `(n, k)`.
+    let a_tile = shared_tensor::<T>("a", layout![(BLOCK, BLOCK_K); (PITCH, 1)]);
+    let b_tile = shared_tensor::<T>("b", layout![(BLOCK, BLOCK_K); (PITCH, 1)]);
+    let copy_a = TiledCopy::<T>::rows(CopyAtom::Registers, THREADS, BLOCK_K, CHUNK);
+    // Neighbouring threads take neighbouring rows of B, so that the transposed stores are neighbours too.
+    let copy_b = TiledCopy::<T>::new(CopyAtom::Registers, layout![(BLOCK_K, THREADS / BLOCK_K)], [1, CHUNK]);
+    let (a_part, b_part) = (mma.partition_a(&a_tile), mma.partition_b(&b_tile));
 
-    for first in range(0, a.extent(1), BLOCK_K) {
+    for step in range(k_steps(a.extent(1))) {
         // All waves are done with the tiles before.
         barrier();
-        let row = thread / ((BLOCK_K / CHUNK) as i32);
-        let inner = thread % ((BLOCK_K / CHUNK) as i32) * (CHUNK as i32);
-        let chunk = load_chunk(a, first_row + row, first + inner, vectorized.a);
-        tiles.a.at((row, inner)).store_vec(chunk);
-
-        // Neighbouring threads take neighbouring rows of B, so that the transposed stores are neighbours too.
-        let inner = thread % (BLOCK_K as i32);
-        let column = thread / (BLOCK_K as i32) * (CHUNK as i32);
-        let chunk = load_chunk(b, first + inner, first_column + column, vectorized.b);
-        for e in range_constexpr(CHUNK) {
-            tiles.b.at((column + (e as i32), inner)).store(chunk.get(e));
-        }
+        let a_source = a.tile([BLOCK, BLOCK_K], (row, step)).vectors(vectorized.width_a());
+        let b_source = b.tile([BLOCK_K, BLOCK], (step, column)).vectors(vectorized.width_b());
+        copy(&copy_a, &copy_a.partition_global(&a_source), &copy_a.partition_shared(&a_tile));
+        copy(&copy_b, &copy_b.partition_global(&b_source), &copy_b.partition_shared(&b_tile.transposed()));
         barrier();
-
-        for step in range_constexpr(0, BLOCK_K, 8) {
-            let a_fragment = tiles.a.at((warp_row + line, half + (step as i32))).load_vec::<4>();
-            let b_fragment = tiles.b.at((warp_column + line, half + (step as i32))).load_vec::<4>();
-            acc = mfma_32x32x8(a_fragment, b_fragment, acc);
+        for k in range_constexpr(a_part.k_steps()) {
+            gemm(&a_part.load(k), &b_part.load(k), &mut acc);
         }
     }
 
-    for e in range_constexpr(16) {
-        // Element e of a lane: CDNA3 ISA, "Matrix Arithmetic Instructions", D of 32x32x8.
-        let row = first_row + warp_row + half + ((e / 4 * 8 + e % 4) as i32);
-        let column = first_column + warp_column + line;
-        let inside = row < c.extent(0) && column < c.extent(1);
-        c.at((row, column)).store_if(inside, acc[e].cast::<Out>());
-    }
+    mma.partition_c(&c.tile([BLOCK, BLOCK], (row, column))).store(&acc);
 }

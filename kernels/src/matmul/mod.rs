@@ -52,31 +52,30 @@ impl Vectorized {
         };
         Vectorized { a: whole(a), b: whole(b) }
     }
+
+    /// Elements of A that are read at a time.
+    fn width_a(&self) -> usize {
+        if self.a { CHUNK } else { 1 }
+    }
+
+    /// Elements of B that are read at a time.
+    fn width_b(&self) -> usize {
+        if self.b { CHUNK } else { 1 }
+    }
 }
 
-/// The first row and column of a block's tile of C.
+/// Row and column of a block's tile among the tiles of C.
 #[device]
-fn first_element(columns: I32) -> (I32, I32) {
+fn block_coordinate(columns: I32) -> (I32, I32) {
     // Rounded up; a block runs only where there is a column.
     let tiles_in_row = (columns - 1) / (BLOCK as i32) + 1;
-    (block_id(X) / tiles_in_row * (BLOCK as i32), block_id(X) % tiles_in_row * (BLOCK as i32))
+    (block_id(X) / tiles_in_row, block_id(X) % tiles_in_row)
 }
 
-/// Elements of a row of a matrix, from `(row, column)` on; zeros outside.
+/// Steps of the inner dimension, rounded up.
 #[device]
-fn load_chunk<T: MmaElement>(source: Tensor<T, 2>, row: I32, column: I32, vectorized: bool) -> Vector<T, CHUNK> {
-    let zero = T::from(0.0);
-    let inside = row < source.extent(0) && column < source.extent(1);
-    if const_expr(vectorized) {
-        source.at((row, column)).load_vec_if::<CHUNK>(inside, Vector::<T, CHUNK>::splat(zero))
-    } else {
-        let mut values = [zero; CHUNK];
-        for e in range_constexpr(CHUNK) {
-            let inside = row < source.extent(0) && column + (e as i32) < source.extent(1);
-            values[e] = source.at((row, column + (e as i32))).load_if(inside, zero);
-        }
-        Vector::<T, CHUNK>::from(values)
-    }
+fn k_steps(inner: I32) -> I32 {
+    inner / (BLOCK_K as i32) + (inner % (BLOCK_K as i32)).min(1)
 }
 
 /// Launches the version for the device's chip.

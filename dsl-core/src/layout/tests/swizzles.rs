@@ -46,6 +46,27 @@ proptest! {
     }
 
     #[test]
+    fn layouts_over_swizzles_are_the_composition(swizzle in any_swizzle(), layout in any_layout(4), offset in 0..64i64, power in 0..4u32, rows in 1..9i64) {
+        let composed = ComposedLayout::with_offset(swizzle, offset, layout.clone()).unwrap();
+        let reach = composed.cosize().unwrap();
+        // Two modes with gaps, and one that is scaled by a power of two.
+        let tall = Layout::new((rows, (reach + rows - 1) / rows), (3, 3 * rows + 5)).unwrap();
+        let over = composed.under(tall.clone()).unwrap();
+        let swizzled = composed.indices().unwrap();
+        let expected: Vec<i64> = swizzled.iter().map(|index| index % rows * 3 + index / rows * (3 * rows + 5)).collect();
+        prop_assert_eq!(over.indices().unwrap(), expected);
+        let spread = composed.under(Layout::new(reach, 1i64 << power).unwrap()).unwrap();
+        let expected: Vec<i64> = swizzled.iter().map(|index| index << power).collect();
+        prop_assert_eq!(&spread.indices().unwrap(), &expected);
+        prop_assert_eq!(spread.flatten().unwrap().indices().unwrap(), expected);
+        if reach > 1 {
+            let short = Layout::new(reach - 1, 1).unwrap();
+            let refused = composed.under(short).unwrap_err();
+            prop_assert_eq!(refused, LayoutError::OutOfRange { coordinate: reach - 1, extent: reach - 1 });
+        }
+    }
+
+    #[test]
     fn composed_layouts_stay_the_same_function(swizzle in any_swizzle(), layout in any_layout(4), offset in 0..64i64, pick in 0..1000i64) {
         let composed = ComposedLayout::with_offset(swizzle, offset, layout.clone()).unwrap();
         let expected: Vec<i64> = values(&layout).into_iter().map(|index| swizzle.apply(offset + index)).collect();

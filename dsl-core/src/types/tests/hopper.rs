@@ -1,9 +1,8 @@
 //! Tensor copies, mbarriers, warpgroup products and roles.
 
-use crate::kernel::KernelAttributes;
 use crate::types::testing::{Closure, body, messages, trace_with};
 use crate::types::*;
-use crate::{Error, ParamKind, ScalarType, Target, Traced, trace_kernel};
+use crate::{Error, KernelAttributes, ParamKind, ScalarType, Target, Traced, trace_kernel};
 
 fn on_hopper<P: crate::rt::KernelParams + Clone>(body: impl Fn(P) + Clone) -> Result<Traced, Error> {
     trace_with(Target::SM_90A, [128, 1, 1], body)

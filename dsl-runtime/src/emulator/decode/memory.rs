@@ -1,6 +1,7 @@
 //! Pointers, accesses and tensor-core operations.
 
 use lacewing_core::Error;
+use lacewing_core::atoms::MatrixOp;
 use lacewing_core::mlir::ir::{OperationLike, OperationRef};
 
 use super::attributes;
@@ -46,8 +47,20 @@ impl Decoder {
                 self.emit(Op::CopyWait { groups });
             }
             "lw.ldmatrix" => self.matrix_load(op)?,
-            "lw.mma_sync" => self.mma(op)?,
-            "lw.mfma" => self.mfma(op)?,
+            "lw.mma_sync" => {
+                let spec = self.instruction(op, MatrixOp::MmaSync)?;
+                match spec.kind {
+                    "f16" | "bf16" | "tf32" => self.mma(op)?,
+                    _ => self.atom(op, spec)?,
+                }
+            }
+            "lw.mfma" => {
+                let spec = self.instruction(op, MatrixOp::Mfma)?;
+                match (spec.shape, spec.kind) {
+                    ([32, 32, 8] | [16, 16, 16], "f16" | "bf16") => self.mfma(op)?,
+                    _ => self.atom(op, spec)?,
+                }
+            }
             _ => return Ok(false),
         }
         Ok(true)

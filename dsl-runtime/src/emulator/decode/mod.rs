@@ -5,6 +5,7 @@
 
 mod arith;
 mod asynchronous;
+mod atom;
 mod attributes;
 mod control;
 mod convert;
@@ -81,6 +82,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         matrix_loads: Vec::new(),
         products: Vec::new(),
         wave_products: Vec::new(),
+        atoms: Vec::new(),
         prints: Vec::new(),
         messages: Vec::new(),
         asynchronous: Vec::new(),

@@ -72,8 +72,8 @@ pub(crate) struct ValueType {
     pub(crate) is_vector: bool,
 }
 
-/// Longest vector.
-const MAX_COUNT: u32 = 16;
+/// Longest vector: an operand of the matrix instructions of CDNA4.
+const MAX_COUNT: u32 = 32;
 
 impl ValueType {
     pub(crate) fn scalar(elem: Elem) -> Self {
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(slots("vector<16xf8E4M3FN>"), Some((4, 16, 4)));
         assert_eq!(slots("vector<2xf64>"), Some((4, 16, 8)));
         assert_eq!(slots("!llvm.ptr<1>"), Some((2, 8, 8)));
-        assert_eq!(slots("vector<17xf32>"), None);
+        assert_eq!(slots("vector<33xf32>"), None);
         assert_eq!(slots("vector<2x2xf32>"), None);
         assert_eq!(slots("memref<4xf32>"), None);
     }

@@ -487,6 +487,13 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                 born!(op.d.iter().take(op.registers()).any(|&d| regs.any_special_of(&[d, d + 1])));
             }
 
+            Op::Atom { table } => {
+                whole_warp!(PartialWarp);
+                let op = program.atom(table);
+                op.run(&mut regs);
+                born!(op.any_special(&regs));
+            }
+
             Op::ShuffleXor { d, a, distance } => {
                 if let Err(read) = shuffle_xor(&mut regs, d, a, distance, mask) {
                     stop!(read.lane, FaultKind::InactiveRead { source: read.source })

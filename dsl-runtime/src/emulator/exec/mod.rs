@@ -1,6 +1,7 @@
 //! Execution of one warp.
 
 pub(crate) mod access;
+pub(crate) mod atom;
 pub(crate) mod atomics;
 pub(crate) mod collective;
 pub(crate) mod copy;

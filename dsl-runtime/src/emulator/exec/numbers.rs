@@ -5,6 +5,9 @@
 //! `empty.select(0, x / total)` divides by zero and throws the result away. So births are remembered,
 //! and the report comes when a NaN reaches memory or turns into an integer.
 
+use lacewing_core::atoms::Role;
+
+use super::atom::AtomOp;
 use super::warp::FaultKind;
 use crate::emulator::exec::elementwise::{BinaryOp, UnaryOp};
 use crate::emulator::isa;
@@ -76,8 +79,12 @@ pub(crate) struct Births {
 
 impl Births {
     pub(crate) fn new(program: &Program) -> Self {
-        let crosses =
-            |op: &Op| matches!(op, Op::ShuffleXor { .. } | Op::Shuffle { .. } | Op::Mma { .. } | Op::Mfma { .. });
+        let crosses = |op: &Op| {
+            matches!(
+                op,
+                Op::ShuffleXor { .. } | Op::Shuffle { .. } | Op::Mma { .. } | Op::Mfma { .. } | Op::Atom { .. }
+            )
+        };
         let crosses_lanes = program.has_async || program.ops.iter().any(crosses);
         Self { nan: Vec::new(), infinite: Vec::new(), crosses_lanes }
     }
@@ -375,6 +382,7 @@ impl Moment<'_, '_> {
             Op::PackF16 { low, high, .. } => self.narrowing(low, high),
             Op::Mma { table } => self.product(program.products.get(table as usize)?),
             Op::Mfma { table } => self.wave_product(program.wave_products.get(table as usize)?),
+            Op::Atom { table } => self.atom_product(program.atoms.get(table as usize)?),
             _ => self.elementwise(&op),
         }
     }
@@ -521,6 +529,22 @@ impl Moment<'_, '_> {
                 if let Some(birth) = self.product_birth(factors, c, result, lane as u32) {
                     return self.keep(birth);
                 }
+            }
+        }
+        None
+    }
+
+    /// Any other matrix instruction, likewise.
+    fn atom_product(self, op: &AtomOp) -> Option<Box<NumberFault>> {
+        let (regs, [m, ..]) = (self.regs, op.spec.shape);
+        for (index, &d) in op.d.iter().enumerate() {
+            let result = op.float(regs, Role::C, d);
+            if result.is_finite() {
+                continue;
+            }
+            let c = op.c.get(index).map_or(0.0, |&c| op.float(regs, Role::C, c));
+            if let Some(birth) = self.product_birth(op.factors(regs, index % m, index / m), c, result, d.lane.into()) {
+                return self.keep(birth);
             }
         }
         None

@@ -214,7 +214,7 @@ fn mfma_follows_cdna3() {
 }
 
 /// Fills shared memory with its index as halves, then each lane loads by `ldmatrix`.
-fn ldmatrix(count: usize, trans: bool) -> Vec<u16> {
+pub(super) fn ldmatrix(count: usize, trans: bool) -> Vec<u16> {
     let results = vec!["vector<2xf16>"; count].join(", ");
     // Row addresses: matrix lane / 8, row lane % 8, at pitch 16 bytes and rows reversed within a matrix.
     let mut body = format!(

@@ -3,6 +3,7 @@
 #![allow(clippy::type_complexity, reason = "tables of operations and their models")]
 
 mod asynchronous;
+mod atoms;
 mod control;
 mod elementwise;
 mod kernels;

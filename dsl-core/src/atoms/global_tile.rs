@@ -1,0 +1,188 @@
+//! A block's tile of a tensor in global memory.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use super::offset::Offset;
+use crate::rt::{Carried, State, Visitor};
+use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue, Space};
+use crate::types::arith::{self, Binary};
+use crate::types::{Access, Cmp, Indices, Scalar, Tensor, TensorMut, place};
+use crate::{Diagnostic, ScalarType};
+
+/// A tile of `shape[0] x shape[1]` elements of a tensor of rank 2, with what is left of the tensor from its first
+/// element on: what lies beyond is the *residue*, which copies leave out or fill with zeros.
+///
+/// Made by `tile` of a tensor; strides are the tensor's.
+#[derive(Clone, Debug)]
+pub struct GlobalTile<T: Scalar, A: Access> {
+    base: RawValue,
+    shape: [usize; 2],
+    /// Rows and columns that are left of the tensor; `None` where all of the tile is inside.
+    left: [Option<RawValue>; 2],
+    strides: [RawValue; 2],
+    /// The dimension whose stride is promised to be 1.
+    contiguous: Option<usize>,
+    /// Elements that are promised to be aligned together.
+    vector: usize,
+    kind: PhantomData<(T, A)>,
+}
+
+impl<T: Scalar, A: Access> State for GlobalTile<T, A> {
+    fn visit(&mut self, visitor: &mut dyn Visitor) {
+        visitor.value(&mut self.base);
+        self.left.iter_mut().flatten().chain(&mut self.strides).for_each(|value| visitor.value(value));
+        visitor.host(format!("{:?} {:?} {}", self.shape, self.contiguous, self.vector));
+    }
+}
+impl<T: Scalar, A: Access> Carried for GlobalTile<T, A> {}
+
+fn wide(value: i64, loc: Loc) -> RawValue {
+    trace::constant(ScalarType::I64, Constant::Int(value), loc)
+}
+
+impl<T: Scalar, A: Access> GlobalTile<T, A> {
+    pub(super) fn new(base: RawValue, shape: [usize; 2], left: [RawValue; 2], strides: [RawValue; 2]) -> Self {
+        Self { base, shape, left: left.map(Some), strides, contiguous: None, vector: 1, kind: PhantomData }
+    }
+
+    /// Promises that rows are contiguous and that every run of `elements` elements of a row, from its beginning on, is
+    /// aligned to its own size and inside or outside of the tensor as a whole. Copies then move that many at once.
+    ///
+    /// It is the launch that can prove this, from strides, alignment and extents; the emulator reports every access
+    /// that breaks the promise. `elements` is a power of two; 1 promises nothing.
+    #[track_caller]
+    pub fn vectors(self, elements: usize) -> Self {
+        self.promise(1, elements, Location::caller())
+    }
+
+    fn promise(mut self, dimension: usize, elements: usize, loc: Loc) -> Self {
+        if !elements.is_power_of_two() || elements * T::BYTES > 16 {
+            let message = format!("vectors of {elements} elements of {} bytes", T::BYTES);
+            trace::error(loc, Diagnostic::error(message).label("a power of two, up to 16 bytes"));
+            return self;
+        }
+        if elements > 1 {
+            (self.contiguous, self.vector) = (Some(dimension), elements);
+        }
+        self
+    }
+
+    /// The tile without a residue: all of it lies inside the tensor, which the kernel has seen to.
+    pub fn whole(self) -> Self {
+        Self { left: [None; 2], ..self }
+    }
+
+    /// The tile without a residue in its columns: the tensor has at least as many.
+    pub fn whole_rows(self) -> Self {
+        Self { left: [self.left[0], None], ..self }
+    }
+
+    /// Rows and columns exchanged.
+    pub fn transposed(self) -> Self {
+        let swap = |[a, b]: [RawValue; 2]| [b, a];
+        Self {
+            shape: [self.shape[1], self.shape[0]],
+            left: [self.left[1], self.left[0]],
+            strides: swap(self.strides),
+            contiguous: self.contiguous.map(|dimension| 1 - dimension),
+            ..self
+        }
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+
+    pub(super) fn contiguous(&self) -> Option<usize> {
+        self.contiguous
+    }
+
+    pub(super) fn widest(&self) -> usize {
+        self.vector
+    }
+
+    fn scaled(&self, dimension: usize, value: RawValue, loc: Loc) -> RawValue {
+        match self.contiguous == Some(dimension) {
+            true => value,
+            false => place::scaled(value, self.strides[dimension], ScalarType::I64, loc),
+        }
+    }
+
+    fn step(address: RawValue, offset: RawValue, loc: Loc) -> RawValue {
+        place::element_address(Space::Global, T::TYPE, address, Some(offset), loc)
+    }
+
+    /// The tile seen from a thread's own first element: its base is moved there, its residue is not.
+    pub(super) fn of_thread(&self, at: [Offset; 2], loc: Loc) -> Self {
+        let threads = (0..2).filter_map(|dimension| {
+            let value = trace::emit1("arith.extsi", &[at[dimension].value?], IrType::I64, &[], loc);
+            Some(self.scaled(dimension, value, loc))
+        });
+        let offset = place::sum(threads.collect::<Vec<_>>(), ScalarType::I64, loc);
+        let base = offset.map_or(self.base, |offset| Self::step(self.base, offset, loc));
+        Self { base, ..self.clone() }
+    }
+
+    /// The address of the known part of a coordinate from the base on.
+    pub(super) fn address(&self, at: [Offset; 2], loc: Loc) -> RawValue {
+        // Constants of the contiguous dimension come last: they become immediates.
+        let last = self.contiguous.unwrap_or(1);
+        [1 - last, last]
+            .into_iter()
+            .filter(|&dimension| at[dimension].known != 0)
+            .fold(self.base, |address, dimension| {
+                Self::step(address, self.scaled(dimension, wide(at[dimension].known, loc), loc), loc)
+            })
+    }
+
+    /// `width` elements from a coordinate on; zeros outside the tensor.
+    pub(super) fn load(&self, at: [Offset; 2], width: usize, loc: Loc) -> RawValue {
+        let ty = if width == 1 { IrType::Scalar(T::TYPE) } else { IrType::Vector(T::TYPE, width) };
+        let align = [("align", Attr::Int((T::BYTES * width) as i64))];
+        let address = self.address(at, loc);
+        let Some(mask) = self.inside(at, loc) else { return trace::emit1("lw.load", &[address], ty, &align, loc) };
+        let zero = if T::TYPE.is_float() { Constant::Float(0.0) } else { Constant::Int(0) };
+        let zero = trace::constant(T::TYPE, zero, loc);
+        let zero = if width == 1 { zero } else { trace::emit1("vector.broadcast", &[zero], ty, &[], loc) };
+        trace::emit1("lw.load_masked", &[address, mask, zero], ty, &align, loc)
+    }
+
+    /// Whether a coordinate is inside the tensor; `None` where it surely is.
+    pub(super) fn inside(&self, at: [Offset; 2], loc: Loc) -> Option<RawValue> {
+        let mut mask = None;
+        for (at, left) in at.into_iter().zip(self.left) {
+            let Some(left) = left else { continue };
+            let int = |value| trace::constant(ScalarType::I32, Constant::Int(value), loc);
+            // The known part goes to the side of the bound, which all threads share.
+            let bound = match at.known {
+                0 => left,
+                known => arith::binary(Binary::Sub, ScalarType::I32, left, int(known), loc),
+            };
+            let value = at.value.unwrap_or_else(|| int(0));
+            let inside = arith::compare(Cmp::Lt, ScalarType::I32, value, bound, loc);
+            mask = Some(match mask {
+                None => inside,
+                Some(before) => trace::emit1("arith.andi", &[before, inside], IrType::BOOL, &[], loc),
+            });
+        }
+        mask
+    }
+}
+
+macro_rules! tiles {
+    ($($tensor:ident $access:ident)*) => { $(
+        impl<T: Scalar> $tensor<T, 2> {
+            /// Tile number `coordinate` of the tensor cut into tiles of `shape` elements: CuTe's `local_tile`, with what
+            /// is left of the tensor as its residue.
+            #[track_caller]
+            pub fn tile(self, shape: [usize; 2], coordinate: impl Indices<2>) -> GlobalTile<T, crate::types::$access> {
+                let view = self.local_tile(shape, coordinate);
+                let (base, left, strides) = view.parts();
+                GlobalTile::new(base, shape, left, strides)
+            }
+        }
+    )* };
+}
+tiles! { Tensor GlobalRead TensorMut GlobalWrite }

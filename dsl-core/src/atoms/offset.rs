@@ -1,0 +1,160 @@
+//! Offsets of which a part is known at trace time, and what is known of the bits of the rest.
+//!
+//! A thread's offset into a tile is a sum of *digits* of its number, each times a stride, and a constant for each
+//! value. The digits are computed once; the constants end up in the immediate offsets of loads and stores. Under a
+//! swizzle that needs care, since the swizzle of a sum is no sum: see [`Offset::swizzled`].
+
+use crate::ScalarType;
+use crate::layout::{Layout, LayoutError, Swizzle};
+use crate::trace::{self, Constant, Loc, RawValue};
+use crate::types::arith::{self, Binary};
+
+/// A constant in the open trace.
+pub(super) fn int(value: i64, loc: Loc) -> RawValue {
+    trace::constant(ScalarType::I32, Constant::Int(value), loc)
+}
+
+/// `a op b` on values that are not negative.
+pub(super) fn unsigned(op: Binary, a: RawValue, b: RawValue, loc: Loc) -> RawValue {
+    arith::binary(op, ScalarType::U32, a, b, loc)
+}
+
+fn log2(value: i64) -> Option<i64> {
+    (value > 0 && value.count_ones() == 1).then(|| i64::from(value.trailing_zeros()))
+}
+
+/// `value * factor` for a factor of trace time.
+pub(super) fn scaled(value: RawValue, factor: i64, loc: Loc) -> RawValue {
+    match log2(factor) {
+        Some(0) => value,
+        Some(shift) => arith::binary(Binary::Shl, ScalarType::I32, value, int(shift, loc), loc),
+        None => arith::binary(Binary::Mul, ScalarType::I32, value, int(factor, loc), loc),
+    }
+}
+
+/// `value / divisor` for a value of at least 0.
+pub(super) fn quotient(value: RawValue, divisor: i64, loc: Loc) -> RawValue {
+    match log2(divisor) {
+        Some(0) => value,
+        Some(shift) => unsigned(Binary::Shr, value, int(shift, loc), loc),
+        None => unsigned(Binary::Div, value, int(divisor, loc), loc),
+    }
+}
+
+/// `value % divisor` for a value of at least 0.
+pub(super) fn remainder(value: RawValue, divisor: i64, loc: Loc) -> RawValue {
+    match log2(divisor) {
+        Some(0) => int(0, loc),
+        Some(_) => unsigned(Binary::BitAnd, value, int(divisor - 1, loc), loc),
+        None => unsigned(Binary::Rem, value, int(divisor, loc), loc),
+    }
+}
+
+/// `known` plus a value of run time, none of whose bits outside `bits` is set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offset {
+    pub known: i64,
+    pub value: Option<RawValue>,
+    bits: i64,
+}
+
+/// The bits that a number from 0 to `largest` may have set, all multiples of `unit`.
+fn bits_of(largest: i64, unit: i64) -> i64 {
+    let all = if largest <= 0 { 0 } else { (1_i64 << (64 - largest.leading_zeros()).min(62)) - 1 };
+    match unit.trailing_zeros() {
+        shift if unit > 0 => all & !((1_i64 << shift.min(62)) - 1),
+        _ => all,
+    }
+}
+
+impl Offset {
+    pub(super) fn known(known: i64) -> Self {
+        Self { known, value: None, bits: 0 }
+    }
+
+    /// A value from 0 to `largest` that is a multiple of `unit`.
+    pub(super) fn run_time(value: RawValue, largest: i64, unit: i64) -> Self {
+        match trace::known(value) {
+            Some(known) => Self::known(known),
+            None => Self { known: 0, value: Some(value), bits: bits_of(largest, unit) },
+        }
+    }
+
+    pub(super) fn plus(self, other: Self, loc: Loc) -> Self {
+        let known = self.known + other.known;
+        match (self.value, other.value) {
+            (Some(a), Some(b)) => {
+                let sum = arith::binary(Binary::Add, ScalarType::I32, a, b, loc);
+                let bits = if self.bits & other.bits == 0 {
+                    self.bits | other.bits
+                } else {
+                    // A carry may reach one bit further; below the lower one nothing is set.
+                    let union = self.bits | other.bits;
+                    bits_of(self.bits.saturating_add(other.bits), union & union.wrapping_neg())
+                };
+                Self { known, value: Some(sum), bits }
+            }
+            (value, None) => Self { known, value, bits: self.bits },
+            (None, value) => Self { known, value, bits: other.bits },
+        }
+    }
+
+    /// The index of `number`, from 0 to the size of the static layout, as the sum of its digits times the strides.
+    pub(super) fn of_thread(layout: &Layout, number: RawValue, loc: Loc) -> Result<Self, LayoutError> {
+        let flat = layout.coalesce()?;
+        let (extents, strides) = (flat.shape(), flat.stride());
+        let (mut sum, mut divisor) = (Self::known(0), 1);
+        let total = flat.static_size()?;
+        for (extent, stride) in extents.leaves().into_iter().zip(strides.leaves()) {
+            let (extent, stride) = (extent.get("a thread's offset")?, stride.get("a thread's offset")?);
+            if stride != 0 && extent > 1 {
+                let digit = quotient(number, divisor, loc);
+                let digit = if divisor * extent == total { digit } else { remainder(digit, extent, loc) };
+                let part = Self::run_time(scaled(digit, stride, loc), (extent - 1) * stride, stride);
+                sum = sum.plus(part, loc);
+            }
+            divisor *= extent;
+        }
+        Ok(sum)
+    }
+
+    /// The offset as a value.
+    pub(super) fn materialize(self, loc: Loc) -> RawValue {
+        match self.value {
+            None => int(self.known, loc),
+            Some(value) if self.known == 0 => value,
+            Some(value) => arith::binary(Binary::Add, ScalarType::I32, value, int(self.known, loc), loc),
+        }
+    }
+
+    /// The swizzled offset, with as much as possible in its known part.
+    ///
+    /// Where the known part has no bit in common with the value, their sum is their xor, and a swizzle is linear over
+    /// xor: `s(a + b) = s(a ^ b) = s(a) ^ s(b)`. Of `s(b)`, what again has no bit in common with `s(a)` is added, which
+    /// is an immediate; only the rest is xored. Otherwise the sum is swizzled as a whole.
+    pub(super) fn swizzled(self, swizzle: Swizzle, loc: Loc) -> Self {
+        let Some(value) = self.value else { return Self::known(swizzle.apply(self.known)) };
+        if swizzle.bits() == 0 {
+            return self;
+        }
+        let apply = |value: RawValue| {
+            let field = unsigned(Binary::BitAnd, value, int(swizzle.source_mask(), loc), loc);
+            let distance = int(swizzle.shift().unsigned_abs().into(), loc);
+            let op = if swizzle.shift() >= 0 { Binary::Shr } else { Binary::Shl };
+            unsigned(Binary::BitXor, value, unsigned(op, field, distance, loc), loc)
+        };
+        let spread = |bits: i64| {
+            let source = bits & swizzle.source_mask();
+            let distance = swizzle.shift().unsigned_abs();
+            bits | if swizzle.shift() >= 0 { source >> distance } else { source << distance }
+        };
+        if self.known < 0 || self.bits & self.known != 0 {
+            return Self { known: 0, value: Some(apply(self.materialize(loc))), bits: i64::MAX >> 2 };
+        }
+        let moved = if self.bits & swizzle.source_mask() == 0 { value } else { apply(value) };
+        let (known, bits) = (swizzle.apply(self.known), spread(self.bits));
+        let common = known & bits;
+        let value = if common == 0 { moved } else { unsigned(Binary::BitXor, moved, int(common, loc), loc) };
+        Self { known: known - common, value: Some(value), bits }
+    }
+}

@@ -1,0 +1,301 @@
+//! The table against the manuals' formulas, and against itself.
+
+use std::collections::BTreeSet;
+
+use super::spec::Chips;
+use super::*;
+use crate::{ScalarType, Target};
+
+/// Where value `v` of lane `t` lies, as the manuals write it; `None` for rows with no such formula here.
+fn by_the_manual(spec: &MmaSpec, role: Role, t: usize, v: usize) -> Option<(usize, usize)> {
+    let [m, n, k] = spec.shape;
+    let (group, thread) = (t / 4, t % 4);
+    Some(match (spec.op, role) {
+        // PTX ISA: "row = groupID for ci where i < 2, groupID + 8 else; col = threadID_in_group * 2 + (i & 1)".
+        (MatrixOp::MmaSync, Role::C) => (group + if v < 2 { 0 } else { 8 }, thread * 2 + (v & 1)),
+        (MatrixOp::MmaSync, _) => {
+            // Elements of a 32-bit register, and k of the half of registers that starts the second half of k.
+            let per_register = if spec.kind == "tf32" { 1 } else { 32 / spec.a.element.bytes() / 8 };
+            let (register, part) = (v / per_register, v % per_register);
+            let half = 4 * per_register;
+            match role {
+                Role::A => (group + 8 * (register % 2), thread * per_register + part + half * (register / 2)),
+                _ => (group, thread * per_register + part + half * register),
+            }
+        }
+        // AMD's matrix calculator: "k = E * (lane / size) + e" and the rules of the results.
+        (MatrixOp::Mfma, Role::A | Role::B) => {
+            let size = if role == Role::A { m } else { n };
+            let per_lane = spec.operand(role).values();
+            let at =
+                if per_lane == 32 { k / 2 * (v / 16) + 16 * (t / size) + v % 16 } else { per_lane * (t / size) + v };
+            (t % size, at)
+        }
+        (MatrixOp::Mfma, Role::C) if spec.kind == "f64" => (4 * v + t / 16, t % 16),
+        (MatrixOp::Mfma, Role::C) if m == 32 => (8 * (v / 4) + 4 * (t / 32) + v % 4, t % 32),
+        (MatrixOp::Mfma, Role::C) => (4 * (t / 16) + v, t % 16),
+        (MatrixOp::Fma, _) => (0, 0),
+    })
+}
+
+#[test]
+fn every_row_is_a_bijection_and_follows_its_manual() {
+    for spec in MMA_TABLE {
+        for role in [Role::A, Role::B, Role::C] {
+            let operand = spec.operand(role);
+            let [rows, columns] = spec.extents(role);
+            let layout = operand.tv.layout().unwrap();
+            assert_eq!(operand.threads() * operand.values(), rows * columns, "{} {role}", spec.name());
+            assert_eq!(operand.values() % operand.pack, 0, "{} {role}", spec.name());
+            let mut seen = BTreeSet::new();
+            for t in 0..operand.threads() {
+                for v in 0..operand.values() {
+                    let index = operand.tv.index(t, v);
+                    assert_eq!(layout.crd2idx((t, v)).unwrap(), index as i64);
+                    seen.insert(index);
+                    let wanted = by_the_manual(spec, role, t, v).unwrap();
+                    assert_eq!((index % rows, index / rows), wanted, "{} {role}: lane {t}, value {v}", spec.name());
+                }
+            }
+            assert_eq!(seen.len(), rows * columns, "{} {role} has holes", spec.name());
+        }
+        assert_eq!([spec.a.threads(), spec.b.threads()], [spec.threads(); 2], "{}", spec.name());
+        assert!(spec.isa.contains("ISA"), "{} cites nothing", spec.name());
+    }
+}
+
+#[test]
+fn names_and_attributes_find_their_row() {
+    let names: BTreeSet<_> = MMA_TABLE.iter().map(MmaSpec::name).collect();
+    assert_eq!(names.len(), MMA_TABLE.len(), "a row is twice");
+    for spec in MMA_TABLE {
+        assert_eq!(MmaSpec::find(spec.op, spec.shape, spec.kind), Some(spec));
+        let warp = |target: &Target| target.warp_size() as usize;
+        for target in Target::ALL.iter().filter(|target| spec.legal_on(**target).is_ok()) {
+            assert!(spec.threads() == warp(target) || spec.chips == Chips::All, "{} on {target}", spec.name());
+        }
+        assert!(Target::ALL.iter().any(|target| spec.legal_on(*target).is_ok()), "{} exists nowhere", spec.name());
+    }
+}
+
+/// Whether each thread holds the same elements of accumulators, side by side or one above the other, as of factors.
+fn accumulator_is(spec: &MmaSpec, role: Role) -> bool {
+    let [m, n, k] = spec.shape;
+    // D of M x N becomes an A of M x K, N along k, or a B of N x K, M along k.
+    let along = if role == Role::A { n } else { m };
+    if !spec.operand(role).element.is_float() || k % along != 0 && along % k != 0 {
+        return false;
+    }
+    let total = k.max(along);
+    // The (row, k) of a thread's values of so many blocks.
+    let held = |of: Role, t: usize| -> BTreeSet<(usize, usize)> {
+        let operand = spec.operand(of);
+        let rows = spec.extents(of)[0];
+        let step = if of == Role::C { along } else { k };
+        let values = (0..operand.values()).map(|v| operand.tv.index(t, v)).map(|index| (index % rows, index / rows));
+        let values: Vec<_> =
+            values.map(|(i, j)| if of == Role::C && role == Role::B { (j, i) } else { (i, j) }).collect();
+        (0..total / step).flat_map(|block| values.iter().map(move |&(i, j)| (i, j + block * step))).collect()
+    };
+    (0..spec.threads()).all(|t| held(Role::C, t) == held(role, t))
+}
+
+#[test]
+fn accumulators_convert_exactly_where_the_layouts_agree() {
+    let names = |role| {
+        let specs = MMA_TABLE.iter().filter(|spec| spec.threads() > 1 && accumulator_is(spec, role));
+        specs.map(MmaSpec::name).collect::<Vec<_>>().join(" ")
+    };
+    // Traits `AccumulatorAsA` and `AccumulatorAsB` are implemented for these.
+    assert_eq!(names(Role::A), "mma_sync.16x8x16.f16 mma_sync.16x8x16.bf16 mma_sync.16x8x8.f16 mma_sync.16x8x8.bf16");
+    assert_eq!(
+        names(Role::B),
+        "mfma.32x32x8.f16 mfma.32x32x8.bf16 mfma.16x16x16.f16 mfma.16x16x16.bf16 mfma.16x16x4.f64"
+    );
+}
+
+#[test]
+fn refusals_say_where_an_instruction_exists() {
+    let find = |op, shape, kind| MmaSpec::find(op, shape, kind).unwrap();
+    let fp8 = find(MatrixOp::MmaSync, [16, 8, 32], "e4m3.e4m3");
+    assert_eq!(fp8.legal_on(Target::SM_80).unwrap_err(), "it needs sm_89 or later");
+    assert_eq!(fp8.legal_on(Target::SM_90A), Ok(()));
+    assert!(fp8.legal_on(Target::GFX942).unwrap_err().contains("use an `Mfma` atom"));
+    let wide = find(MatrixOp::Mfma, [32, 32, 16], "f16");
+    assert_eq!(wide.legal_on(Target::GFX942).unwrap_err(), "it exists on gfx950 only");
+    assert_eq!(wide.a.element, ScalarType::F16);
+}
+
+#[test]
+fn copies_name_and_get_the_same_bits() {
+    let mut names = BTreeSet::new();
+    for spec in COPY_TABLE {
+        assert!(names.insert(spec.name), "{} is twice", spec.name);
+        assert!(spec.isa.contains("ISA") && spec.from != spec.to, "{}", spec.name);
+        let bits = |tv: Tv, threads: usize, bits: usize| -> BTreeSet<usize> {
+            (0..threads).flat_map(|t| (0..bits).map(move |v| tv.index(t, v))).collect()
+        };
+        let got = bits(spec.destination, spec.threads(), spec.bits());
+        // Each bit goes to one place, and all come from what is named.
+        assert_eq!(got.len(), spec.threads() * spec.bits(), "{}", spec.name);
+        let values = spec.source.value.iter().map(|&(extent, _)| extent as usize).product();
+        assert_eq!(bits(spec.source, spec.threads(), values), got, "{}", spec.name);
+        assert!(spec.movement().is_ok() || spec.threads() > 1, "{}", spec.name);
+    }
+    let x4 = COPY_TABLE.iter().find(|spec| spec.name == "ldmatrix.x4").unwrap();
+    assert!(x4.legal_on(Target::SM_80).is_ok());
+    assert_eq!(x4.legal_on(Target::GFX942).unwrap_err(), "`ldmatrix.x4` does not exist on gfx942");
+    // Thread 5 gets bits 32 to 63 of row 1: thread 1's.
+    assert_eq!(x4.movement().unwrap().crd2idx((5, 3)).unwrap(), 1 + 32 * (32 + 3));
+}
+
+mod messages {
+    //! What a kernel is told about tiles that do not go together.
+
+    use crate::Target;
+    use crate::atoms::*;
+    use crate::layout;
+    use crate::types::testing::{messages, trace_with};
+    use crate::types::{F16, F32, I32, Tensor};
+
+    type Atom = MmaSync<16, 8, 16, F16>;
+
+    fn said<P: crate::rt::KernelParams + Clone>(body: impl Fn(P) + Clone) -> Vec<String> {
+        messages(trace_with(Target::SM_80, [128, 1, 1], body))
+    }
+
+    #[test]
+    fn layouts_that_are_not_defined_end_the_trace_at_their_line() {
+        let text = trace_with(Target::SM_80, [128, 1, 1], |(_x,): (I32,)| {
+            let _ = shared_tensor::<F16>("tile", layout![(8, 8); 1]);
+        })
+        .unwrap_err()
+        .to_string();
+        assert!(text.contains("shape (8,8) and stride 1 are not congruent") && text.contains("tests.rs"), "{text}");
+        let refused = said(|(_x,): (I32,)| {
+            let rows: layout::Layout =
+                layout![(4, 3); (3, 1)].and_then(|rows| rows.composition(layout![6; 1]?)).in_kernel();
+            let _ = shared_tensor::<F16>("tile", rows);
+        });
+        assert_eq!(refused, ["(4,3):(3,1) o 6:1: 6 elements are not a multiple of 4, so they end inside a mode"]);
+        let dynamic = said(|(_x,): (I32,)| {
+            let _ = shared_tensor::<F16>("tile", "(?0,8):(8,1)".parse::<layout::Layout>());
+        });
+        assert_eq!(dynamic, ["cosize needs a value that is known at trace time, and ?0 is not"]);
+    }
+
+    #[test]
+    fn products_and_copies_say_what_does_not_fit() {
+        assert_eq!(
+            said(|(_x,): (I32,)| {
+                let _ = TiledMma::<Atom>::new([2, 1]);
+            }),
+            ["2 x 1 warps of `mma_sync.16x8x16.f16` are 64 threads"]
+        );
+        assert_eq!(
+            said(|(_x,): (I32,)| drop(TiledMma::<Atom>::new([4, 1]).accumulators(72, 8))),
+            ["operand C of 18 x 8 elements is no grid of atoms"]
+        );
+        assert_eq!(
+            said(|(_x,): (I32,)| drop(TiledMma::<Atom>::new([4, 1]).accumulators(62, 8)))[0],
+            "a tile of 62 x 8 does not divide among 4 x 1 warps"
+        );
+        let grids = said(|(_x,): (I32,)| {
+            let a = FragmentA::<Atom>::splat(16, 16, F16::from(0.0));
+            let b = FragmentB::<Atom>::splat(16, 16, F16::from(0.0));
+            gemm(&a, &b, &mut FragmentC::<Atom>::zeros(16, 8));
+        });
+        assert_eq!(grids, ["these tiles do not multiply: A is 1 x 1 atoms and B 2 x 1 for 1 x 1 sums"]);
+        let lacks = said(|(_x,): (I32,)| {
+            type Wide = MmaSync<16, 8, 32, crate::types::F8E4M3>;
+            let a = FragmentA::<Wide>::splat(16, 32, 0.0f32.into_fp8());
+            let b = FragmentB::<Wide>::splat(8, 32, 0.0f32.into_fp8());
+            gemm(&a, &b, &mut FragmentC::<Wide>::zeros(16, 8));
+        });
+        assert_eq!(lacks, ["`mma_sync.16x8x32.e4m3.e4m3` does not exist on sm_80"]);
+        let threads = said(|(_x,): (I32,)| drop(TiledCopy::<F16>::new(CopyAtom::Registers, layout![(8, 8)], [1, 1])));
+        assert_eq!(threads, ["a copy by 64 threads in a block of 128"]);
+        let tile = said(|(x,): (Tensor<F32, 2>,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let to = shared_tensor::<F32>("to", layout![(16, 48)]);
+            copy(&tiled, &tiled.partition_global(&x.tile([16, 48], (0, 0))), &tiled.partition_shared(&to));
+        });
+        assert_eq!(tile, ["a tile of 16 x 48 is no multiple of the copy's 16 x 32"]);
+        let shapes = said(|(x,): (Tensor<F32, 2>,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let to = shared_tensor::<F32>("to", layout![(16, 64)]);
+            copy(&tiled, &tiled.partition_global(&x.tile([16, 32], (0, 0))), &tiled.partition_shared(&to));
+        });
+        assert_eq!(shapes, ["a tile of [16, 32] elements to one of [16, 64]"]);
+        let width = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).vectors(8)));
+        assert_eq!(width, ["vectors of 8 elements of 4 bytes"]);
+        let stage = said(|(i,): (I32,)| drop(shared_tensor::<F16>("s", layout![(8, 8, 2)]).stage(i).stage(9)));
+        assert_eq!(stage, ["stage 9 of 8"]);
+    }
+
+    trait IntoFp8 {
+        fn into_fp8(self) -> crate::types::F8E4M3;
+    }
+    impl IntoFp8 for f32 {
+        fn into_fp8(self) -> crate::types::F8E4M3 {
+            crate::types::F8E4M3::from(float8::F8E4M3::from_f32(self))
+        }
+    }
+}
+
+mod offsets {
+    //! Offsets under swizzles against the swizzle itself.
+
+    use super::super::offset::Offset;
+    use crate::layout::{ComposedLayout, Layout, Swizzle};
+    use crate::types::testing::{body, trace_body};
+    use crate::types::*;
+    use crate::{atoms::*, layout};
+
+    /// Four lanes' worth of bits below, constants above and inside of the swizzle's target: sums, xors, immediates.
+    #[test]
+    fn what_is_known_stays_an_immediate_under_a_swizzle() {
+        let text = body(trace_body(|(_x,): (I32,)| {
+            let swizzled = ComposedLayout::new(Swizzle::new(3, 3, 3).unwrap(), layout![(64, 64); (64, 1)].unwrap());
+            let tile = shared_tensor::<F16>("tile", swizzled);
+            let part = TiledMma::<MmaSync<16, 8, 16, F16>>::new([4, 1]).partition_a(&tile);
+            for step in 0..4 {
+                let _ = part.load(step);
+            }
+        }));
+        // One swizzled address of the thread; steps of 16 columns are one xor each.
+        assert_eq!(text.matches("arith.xori").count(), 4 + 3, "{text}");
+        assert_eq!(text.matches("lw.ldmatrix").count(), 4, "{text}");
+    }
+
+    /// Values of run time that may carry into the constant are swizzled as a sum.
+    #[test]
+    fn a_sum_that_may_carry_is_swizzled_whole() {
+        let swizzle = Swizzle::new(2, 1, 3).unwrap();
+        let text = body(trace_body(move |(x,): (I32,)| {
+            let offset = Offset::run_time(x.raw(), 7, 1).plus(Offset::known(4), std::panic::Location::caller());
+            let swizzled = offset.swizzled(swizzle, std::panic::Location::caller());
+            assert_eq!(swizzled.known, 0);
+            let apart = Offset::run_time(x.raw(), 7, 1).plus(Offset::known(64), std::panic::Location::caller());
+            assert_eq!(apart.swizzled(swizzle, std::panic::Location::caller()).known, 64);
+        }));
+        assert_eq!(text.matches("arith.addi").count(), 1, "{text}");
+    }
+
+    /// Dynamic extents and strides in `I64`, a swizzle in `I32`.
+    #[test]
+    fn indices_of_kernel_values_fold_what_is_known() {
+        let text = body(trace_body(|(row, column, pitch): (I64, I64, I64)| {
+            let rows: Layout = "(?1,64):(?0,1)".parse().in_kernel();
+            let _ = offset_of(&rows, [row, column], [pitch, pitch]);
+            let _ = offset_of(&layout![(8, (2, 4)); (8, (4, 1))].in_kernel(), [I64::from(1), I64::from(3)], []);
+        }));
+        insta::assert_snapshot!(text, @"
+        %0 = arith.muli %arg0, %arg2 : i64
+        %1 = arith.addi %0, %arg1 : i64
+        %c1_i64 = arith.constant 1 : i64
+        %c3_i64 = arith.constant 3 : i64
+        %c13_i64 = arith.constant 13 : i64
+        ");
+    }
+}
