@@ -16,6 +16,7 @@ chapters! {
     trace = "../docs/src/tour/trace.md",
     run = "../docs/src/tour/run.md",
     bug = "../docs/src/tour/bug.md",
+    nan = "../docs/src/tour/nan.md",
     kernels = "../docs/src/reference/kernels.md",
     stages = "../docs/src/reference/stages.md",
     types = "../docs/src/reference/types.md",
@@ -33,5 +34,6 @@ chapters! {
     atomics = "../docs/src/reference/atomics.md",
     printing = "../docs/src/reference/printing.md",
     emulator = "../docs/src/reference/emulator.md",
+    check = "../docs/src/reference/check.md",
     artifacts = "../docs/src/reference/artifacts.md",
 }

@@ -9,6 +9,7 @@
 //! core      types, trace, dialect, targets, lowering
 //! kernels   the bundled kernels and their references on the host
 //! cli       the `lacewing` command, for any set of kernels
+//! check!    the debugging ladder of `lacewing check`, in a test
 //! ```
 //!
 //! Features, both on by default: `mlir` is all of the above; `aot` launches kernels that were compiled before
@@ -18,6 +19,8 @@ extern crate self as lacewing;
 
 #[cfg(feature = "mlir")]
 pub mod cli;
+#[cfg(feature = "mlir")]
+mod trial;
 
 #[cfg(all(doctest, feature = "mlir"))]
 mod book;
@@ -33,6 +36,9 @@ pub use lacewing_core::{Diagnostic, SourceLocation, Target};
 #[cfg(feature = "aot")]
 pub use lacewing_runtime::artifact::Module;
 pub use lacewing_runtime::{Device, Error};
+#[doc(hidden)]
+#[cfg(feature = "mlir")]
+pub use trial::__check;
 
 #[doc(hidden)]
 #[cfg(feature = "mlir")]
@@ -51,7 +57,8 @@ pub mod prelude {
 pub mod prelude {
     pub use lacewing_core::Target;
     pub use lacewing_core::types::{
-        BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Scalar, Tensor, TensorMut, U8, U16, U32, U64,
+        BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, Tensor, TensorMap, TensorMut, U8,
+        U16, U32, U64,
     };
     pub use lacewing_runtime::{DevTensor, Device, HostTensor};
 }

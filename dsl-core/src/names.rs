@@ -44,6 +44,8 @@ scalars! {
     I32 I32 i32;
     /// A signed integer of 64 bits.
     I64 I64 i64;
+    /// A position: a signed integer of 64 bits of its own type.
+    Index I64 usize;
     /// An unsigned integer of 8 bits.
     U8 U8 u8;
     /// An unsigned integer of 16 bits.

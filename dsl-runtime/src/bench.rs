@@ -164,7 +164,7 @@ impl Recorded {
 
     /// Repeats the launches on the memory that they were noted with, on a handle.
     fn repeat(&self, device: &Device, launches: &[(Ready, Arguments)]) -> Result<(), Error> {
-        launches.iter().try_for_each(|(ready, arguments)| ready.on(device).launch(arguments.clone()).map(drop))
+        launches.iter().try_for_each(|(ready, arguments)| ready.on(device).launch(&mut arguments.clone()).map(drop))
     }
 
     fn put_back(&self, device: &Device, which: impl Fn(usize) -> bool) -> Result<(), Error> {

@@ -15,6 +15,82 @@ pub struct Comparison {
     pub tolerance: f64,
     /// Where the largest error (or the first NaN) is.
     pub worst: Option<Worst>,
+    /// What the wrong elements have in common.
+    pub profile: Profile,
+}
+
+/// What is known of the elements that are wrong.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Profile {
+    /// The extents of the output.
+    pub shape: Vec<usize>,
+    /// Elements of the output.
+    pub total: usize,
+    /// How many are outside the tolerance.
+    pub wrong: usize,
+    /// The first wrong elements in row-major order, at most eight.
+    pub first: Vec<Worst>,
+    /// How many of the wrong elements are zero where the right number is not.
+    pub zeros: usize,
+    /// How many of them are NaN.
+    pub nans: usize,
+    /// `got / wanted`, if it is about the same for all wrong elements (and there are several).
+    pub factor: Option<f64>,
+    /// Whether `got / wanted` is about the same within each row (the last dimension), but not for all.
+    pub factor_by_row: bool,
+    /// A number that depends on all elements of the right output: two references that differ have different ones.
+    pub reference: f64,
+}
+
+/// Wrong elements that are kept.
+const KEPT: usize = 8;
+
+/// The common ratio of pairs, when their ratios scatter by less than a tenth of what the ratio is off 1.
+fn common_factor<'a>(pairs: impl Iterator<Item = &'a (f64, f64)> + Clone) -> Option<f64> {
+    let ratios = || pairs.clone().filter(|(_, wanted)| *wanted != 0.0).map(|(got, wanted)| got / wanted);
+    let count = ratios().count();
+    let mean = ratios().sum::<f64>() / count as f64;
+    let scatter = ratios().map(|ratio| (ratio - mean).abs()).fold(0.0, f64::max);
+    (count >= 4 && mean != 0.0 && mean.is_finite() && scatter < 0.1 * (mean - 1.0).abs()).then_some(mean)
+}
+
+impl Profile {
+    fn new(shape: &[usize], got: &[f64], wanted: &[f64], unit: Unit, tolerance: f64) -> Self {
+        let is_wrong = |got: f64, wanted: f64| {
+            let error = unit.error(got, wanted);
+            error.is_nan() || error > tolerance
+        };
+        let mut profile = Profile { shape: shape.to_vec(), total: got.len(), ..Profile::default() };
+        let mut pairs = Vec::new();
+        let mut rows: Vec<std::ops::Range<usize>> = Vec::new();
+        let width = shape.last().copied().unwrap_or(1).max(1);
+        for (row, (got, wanted)) in got.chunks(width).zip(wanted.chunks(width)).enumerate() {
+            let before = pairs.len();
+            for (column, (got, wanted)) in got.iter().copied().zip(wanted.iter().copied()).enumerate() {
+                // Irrational weights: no exchange of elements leaves the sum as it is.
+                let weight = ((row * width + column) as f64).sqrt() + 1.0;
+                profile.reference += if wanted.is_finite() { wanted * weight } else { weight };
+                if !is_wrong(got, wanted) {
+                    continue;
+                }
+                if profile.first.len() < KEPT {
+                    profile.first.push(Worst { index: coordinates(row * width + column, shape), got, wanted });
+                }
+                profile.zeros += usize::from(got == 0.0 && wanted != 0.0);
+                profile.nans += usize::from(got.is_nan());
+                pairs.push((got, wanted));
+            }
+            if pairs.len() > before {
+                rows.push(before..pairs.len());
+            }
+        }
+        profile.wrong = pairs.len();
+        profile.factor = common_factor(pairs.iter());
+        profile.factor_by_row = profile.factor.is_none()
+            && rows.len() > 1
+            && rows.into_iter().all(|row| common_factor(pairs.get(row).unwrap_or_default().iter()).is_some());
+        profile
+    }
 }
 
 /// The element that is furthest from right.
@@ -77,7 +153,8 @@ impl Comparison {
         let worst = index.and_then(|index| {
             Some(Worst { index: coordinates(index, shape), got: *got.get(index)?, wanted: *wanted.get(index)? })
         });
-        Comparison { tensor: tensor.to_owned(), against: String::new(), error, tolerance, worst }
+        let profile = Profile::new(shape, got, wanted, unit, tolerance);
+        Comparison { tensor: tensor.to_owned(), against: String::new(), error, tolerance, worst, profile }
     }
 
     /// Says in words what it was compared with.
@@ -136,6 +213,32 @@ mod tests {
         assert!(!comparison.holds());
         assert_eq!(comparison.worst, Some(Worst { index: vec![1, 0], got: 3.5, wanted: 3.0 }));
         assert!(compare(&[1000.5], &[1000.0], Unit::Relative, 1e-3).holds());
+    }
+
+    #[test]
+    fn what_wrong_elements_have_in_common() {
+        let wanted: Vec<f64> = (1..=12).map(f64::from).collect();
+        let of = |got: &[f64]| Comparison::new("o", &[3, 4], got, &wanted, Unit::Absolute, 1e-3).profile;
+        assert_eq!((of(&wanted).wrong, of(&wanted).factor), (0, None));
+
+        let twice: Vec<f64> = wanted.iter().map(|x| 1.02 * x).collect();
+        let factor = of(&twice).factor.unwrap();
+        assert!((factor - 1.02).abs() < 1e-9 && !of(&twice).factor_by_row);
+
+        let rows: Vec<f64> = wanted.iter().enumerate().map(|(i, x)| x * (1.1 + (i / 4) as f64)).collect();
+        assert!(of(&rows).factor.is_none() && of(&rows).factor_by_row);
+
+        let mut late = wanted.clone();
+        late[9] = 0.0;
+        late[10] = f64::NAN;
+        let profile = of(&late);
+        assert_eq!((profile.wrong, profile.zeros, profile.nans, profile.total), (2, 1, 1, 12));
+        assert_eq!(profile.first[0], Worst { index: vec![2, 1], got: 0.0, wanted: 10.0 });
+        // The reference's number sees an exchange.
+        let mut exchanged = wanted.clone();
+        exchanged.swap(0, 5);
+        let other = Comparison::new("o", &[3, 4], &wanted, &exchanged, Unit::Absolute, 1e-3).profile;
+        assert!(other.reference != profile.reference);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::error::{Error, unknown};
 use crate::event::{Event, Point};
 use crate::graph::Graph;
 use crate::host::{HostTensor, element_count, too_large};
+#[cfg(feature = "mlir")]
+use crate::placement::Content;
 use crate::storage::Storage;
 use crate::tensor::DevTensor;
 
@@ -236,7 +238,7 @@ impl Device {
         let shape = host.shape_of()?;
         let storage = match &self.identity.backend {
             #[cfg(feature = "mlir")]
-            Backend::Emulator => emulated::storage_from(host.bytes()),
+            Backend::Emulator => return self.emulated(shape, Content::Bytes(host.bytes())),
             Backend::Cuda(gpu) => {
                 let memory = gpu.allocate(self.stream(gpu), host.bytes().len(), None)?;
                 gpu.write(self.stream(gpu), &memory, 0, host.bytes())?;
@@ -268,7 +270,7 @@ impl Device {
     ) -> Result<DevTensor<T, RANK>, Error> {
         let storage = match &self.identity.backend {
             #[cfg(feature = "mlir")]
-            Backend::Emulator => emulated::storage_zeroed(&shape, T::TYPE.bytes())?,
+            Backend::Emulator => return self.emulated(shape, Content::Zeros),
             Backend::Cuda(gpu) => self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, Some(0))?,
         };
         Ok(DevTensor::whole(self.clone(), storage, shape))
@@ -288,7 +290,7 @@ impl Device {
     ) -> Result<DevTensor<T, RANK>, Error> {
         let storage = match &self.identity.backend {
             #[cfg(feature = "mlir")]
-            Backend::Emulator => emulated::storage_uninit(&shape, T::TYPE.bytes())?,
+            Backend::Emulator => return self.emulated(shape, Content::Unwritten),
             Backend::Cuda(gpu) => {
                 let fill = self.marks_unwritten().then_some(UNWRITTEN);
                 self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, fill)?
@@ -406,7 +408,8 @@ impl fmt::Debug for Device {
     }
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use super::*;
 

@@ -1,6 +1,8 @@
 //! Typed, checked launches.
 
 #[cfg(feature = "mlir")]
+mod observed;
+#[cfg(feature = "mlir")]
 mod typed;
 
 use std::fmt;
@@ -95,8 +97,8 @@ impl Ready {
         Ok(Self { device: device.clone(), compiled, grid, manner: Manner { overlapping, ..manner } })
     }
 
-    /// Checks the arguments against the kernel and runs it.
-    pub(crate) fn launch(&self, mut arguments: Arguments) -> Result<Ran, Error> {
+    /// Checks the arguments against the kernel and runs it. They are some kilobytes, which are not moved.
+    pub(crate) fn launch(&self, arguments: &mut Arguments) -> Result<Ran, Error> {
         let Ready { device, compiled, grid, manner } = self;
         let refuse = |reason: String| Error::Launch { kernel: compiled.meta.name.clone(), reason };
         arguments.check(&compiled.meta, device).map_err(refuse)?;
@@ -105,11 +107,14 @@ impl Ready {
         }
         #[cfg(feature = "mlir")]
         if let Some(recorder) = device.recorder() {
-            recorder.note(self, &arguments)?;
+            recorder.note(self, arguments)?;
         }
         match (&compiled.code, device.backend()) {
             #[cfg(feature = "mlir")]
-            (Code::Emulated(program), _) => device.emulate(program, *grid, arguments.for_emulator()),
+            (Code::Emulated(program), _) => {
+                let views = if device.is_recording() { arguments.views(&compiled.meta, program) } else { Vec::new() };
+                device.emulate(program, *grid, std::mem::take(arguments).for_emulator(), views)
+            }
             (Code::Cuda(kernel), Backend::Cuda(gpu)) => {
                 arguments.encode().map_err(refuse)?;
                 device.submit(gpu, kernel, *grid, *manner, arguments.for_gpu())?;
@@ -206,6 +211,7 @@ pub struct Arguments {
 type Dims<T> = SmallVec<[T; 6]>;
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "a box would allocate memory in every launch")]
 enum Argument {
     /// A value's bits, zero-extended, and its size in bytes.
     Scalar {
@@ -657,7 +663,8 @@ tuples! {
      A14 P14, A15 P15)
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use lacewing_core::{KernelAttributes, ParamDesc, ParamKind, ScalarType};
 

@@ -3,12 +3,15 @@
 //! ```text
 //! Device      where kernels run: an emulated chip, or a GPU
 //! DevTensor   a typed view of device memory: offset, extents, strides
+//! PinnedVec   memory of the host that is copied while the host goes on
 //! TensorMap   a tensor for the copy engine of sm_90 and later chips
 //! Launch      `kernel.grid([x, y, z]).launch(&device, (arguments))`: checked, then run
+//! record      what launches on the emulator did
 //! bench       repeats the launches of a run, and takes their time
 //! artifact    kernels that were compiled before, from a file
 //! registry    kernels by name, for the command line
 //! host        tensors in host memory; host_math: sums for references
+//! check       the debugging ladder: tries a kernel until something is wrong, and says what
 //! emulator    runs a traced kernel on the CPU and checks every access
 //! cuda        runs it on an NVIDIA GPU, through the driver
 //! ```
@@ -29,6 +32,8 @@ pub mod artifact;
 pub mod bench;
 #[cfg(feature = "mlir")]
 pub mod cache;
+#[cfg(feature = "mlir")]
+pub mod check;
 pub mod compare;
 pub mod cuda;
 pub mod device;
@@ -41,6 +46,11 @@ mod graph;
 pub mod host;
 pub mod host_math;
 pub mod launch;
+mod pinned;
+#[cfg(feature = "mlir")]
+mod placement;
+#[cfg(feature = "mlir")]
+pub mod record;
 #[cfg(feature = "mlir")]
 pub mod registry;
 #[cfg(feature = "mlir")]
@@ -59,5 +69,6 @@ pub use graph::Graph;
 pub use host::{HostTensor, Tensors};
 #[cfg(feature = "mlir")]
 pub use launch::{KernelExt, Launch, Prepared};
+pub use pinned::{PinnedVec, Transfer};
 pub use tensor::DevTensor;
 pub use tensor_map::{TensorMap, TileSwizzle};

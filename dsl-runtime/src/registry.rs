@@ -18,7 +18,7 @@
 
 use std::fmt;
 
-use lacewing_core::{Target, Traced, rt, trace_kernel};
+use lacewing_core::{SourceLocation, Target, Traced, rt, trace_kernel};
 
 use crate::error::Error;
 pub use crate::error::unknown;
@@ -75,6 +75,8 @@ pub trait AnyKernel {
     fn name(&self) -> &'static str;
     /// Name and text of each compile-time parameter.
     fn comptime(&self) -> Vec<(&'static str, String)>;
+    /// Where the kernel is defined.
+    fn location(&self) -> SourceLocation;
     /// Traces the kernel to MLIR for `target`.
     fn trace(&self, target: Target) -> Result<Traced, Error>;
 }
@@ -86,6 +88,10 @@ impl<K: rt::Kernel> AnyKernel for K {
 
     fn comptime(&self) -> Vec<(&'static str, String)> {
         rt::Kernel::comptime(self)
+    }
+
+    fn location(&self) -> SourceLocation {
+        SourceLocation::from_caller(rt::Kernel::location(self))
     }
 
     fn trace(&self, target: Target) -> Result<Traced, Error> {

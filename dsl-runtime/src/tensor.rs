@@ -40,7 +40,12 @@ fn contiguous<const RANK: usize>(extents: [usize; RANK]) -> [i64; RANK] {
 
 impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
     pub(crate) fn whole(device: Device, storage: Storage, extents: [usize; RANK]) -> Self {
-        DevTensor { device, storage, offset: 0, extents, strides: contiguous(extents), element: PhantomData }
+        Self::strided(device, storage, extents, contiguous(extents))
+    }
+
+    /// A tensor whose first element is that of its buffer.
+    pub(crate) fn strided(device: Device, storage: Storage, extents: [usize; RANK], strides: [i64; RANK]) -> Self {
+        DevTensor { device, storage, offset: 0, extents, strides, element: PhantomData }
     }
 
     fn with_layout<const R: usize>(&self, offset: usize, extents: [usize; R], strides: [i64; R]) -> DevTensor<T, R> {
@@ -283,19 +288,7 @@ struct Layout<'a> {
 impl Layout<'_> {
     /// Where in the buffer each element's bytes start, in row-major order of the view.
     fn positions(&self) -> impl Iterator<Item = usize> + '_ {
-        let count = element_count(self.extents).unwrap_or(0);
-        (0..count).map(|index| {
-            let mut rest = index;
-            let mut at = self.offset as i64;
-            for (extent, stride) in self.extents.iter().zip(self.strides).rev() {
-                // One element is at its only index, whatever the stride: it may be out of any range.
-                if *extent > 1 {
-                    at += (rest % extent) as i64 * stride;
-                    rest /= extent;
-                }
-            }
-            at as usize * self.element_bytes
-        })
+        positions(self.offset, self.extents, self.strides, self.element_bytes)
     }
 
     /// The bytes of the buffer from the lowest to the highest that the view has.
@@ -354,6 +347,28 @@ impl Layout<'_> {
     }
 }
 
+/// Where in its buffer each element's bytes start, in row-major order of a view.
+pub(crate) fn positions<'a>(
+    offset: usize,
+    extents: &'a [usize],
+    strides: &'a [i64],
+    element_bytes: usize,
+) -> impl Iterator<Item = usize> + 'a {
+    let count = element_count(extents).unwrap_or(0);
+    (0..count).map(move |index| {
+        let mut rest = index;
+        let mut at = offset as i64;
+        for (extent, stride) in extents.iter().zip(strides).rev() {
+            // One element is at its only index, whatever the stride: it may be out of any range.
+            if *extent > 1 {
+                at += (rest % extent) as i64 * stride;
+                rest /= extent;
+            }
+        }
+        at as usize * element_bytes
+    })
+}
+
 /// The index of the element that is number `index` in row-major order.
 pub fn coordinates(mut index: usize, extents: &[usize]) -> Vec<usize> {
     let mut out = extents.to_vec();
@@ -388,7 +403,8 @@ impl<T: Element, const RANK: usize> fmt::Debug for DevTensor<T, RANK> {
     }
 }
 
-#[cfg(all(test, feature = "mlir"))]
+#[cfg(test)]
+#[cfg(feature = "mlir")]
 mod tests {
     use super::*;
     use lacewing_core::Target;

@@ -11,9 +11,10 @@
 use lacewing_core::Target;
 use lacewing_core::prelude::*;
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
-use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
+use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, Error, KernelExt, LaunchStats, Tensors};
 
+use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, host_float};
 
@@ -77,6 +78,8 @@ fn run_typed<T: HostFloat>(device: &Device, settings: &Settings, inputs: &Tensor
     Ok(Tensors::from([("y".to_owned(), y.to_host()?)]))
 }
 
+static LADDER: Laddered = Laddered { runner: &RUNNER, ladder: tiled(|_, _| vec![Tile::new("N", THREADS)]) };
+
 /// `axpy` by name.
 pub static AXPY: KernelEntry = KernelEntry {
     name: "axpy",
@@ -93,5 +96,5 @@ pub static AXPY: KernelEntry = KernelEntry {
             _ => Box::new(axpy::<F32>::new()),
         })
     },
-    runner: Some(&RUNNER),
+    runner: Some(&LADDER),
 };

@@ -3,7 +3,10 @@
 pub mod attention;
 pub mod axpy;
 pub mod fmha;
+mod ladders;
 pub mod matmul;
+#[cfg(any(feature = "planted", debug_assertions))]
+pub mod planted;
 pub mod reference;
 pub mod rms_norm;
 pub mod softmax;

@@ -15,9 +15,10 @@
 use lacewing_core::prelude::*;
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
-use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
+use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, Error, KernelExt, LaunchStats, Tensors};
 
+use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, expected};
 
@@ -117,6 +118,8 @@ fn run_typed<T: HostFloat>(device: &Device, settings: &Settings, inputs: &Tensor
     Ok(Tensors::from([("y".to_owned(), y.to_host()?)]))
 }
 
+static LADDER: Laddered = Laddered { runner: &RUNNER, ladder: tiled(|_, _| vec![Tile::new("C", THREADS)]) };
+
 /// `rms_norm` by name.
 pub static RMS_NORM: KernelEntry = KernelEntry {
     name: "rms_norm",
@@ -133,5 +136,5 @@ pub static RMS_NORM: KernelEntry = KernelEntry {
             _ => Box::new(rms_norm::<F32>::new()),
         })
     },
-    runner: Some(&RUNNER),
+    runner: Some(&LADDER),
 };

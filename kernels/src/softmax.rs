@@ -16,9 +16,10 @@
 use lacewing_core::prelude::*;
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter};
-use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
+use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, Error, KernelExt, LaunchStats, Tensors};
 
+use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, expected};
 
@@ -105,6 +106,8 @@ fn run_typed<T: HostFloat>(device: &Device, inputs: &Tensors) -> Result<Tensors,
     Ok(Tensors::from([("y".to_owned(), y.to_host()?)]))
 }
 
+static LADDER: Laddered = Laddered { runner: &RUNNER, ladder: tiled(|_, _| vec![Tile::new("C", THREADS)]) };
+
 /// `softmax` by name.
 pub static SOFTMAX: KernelEntry = KernelEntry {
     name: "softmax",
@@ -118,5 +121,5 @@ pub static SOFTMAX: KernelEntry = KernelEntry {
             _ => Box::new(softmax::<F32>::new()),
         })
     },
-    runner: Some(&RUNNER),
+    runner: Some(&LADDER),
 };

@@ -13,9 +13,10 @@
 use lacewing_core::Target;
 use lacewing_core::prelude::*;
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter};
-use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
+use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats, Tensors};
 
+use crate::ladders::tiled;
 use crate::reference;
 use crate::views::{FLOAT_NAMES, FLOATS, HostFloat, check_shape, expected};
 
@@ -106,6 +107,9 @@ fn run_typed<T: HostFloat>(device: &Device, inputs: &Tensors) -> Result<Tensors,
     Ok(Tensors::from([("y".to_owned(), y.to_host()?)]))
 }
 
+static LADDER: Laddered =
+    Laddered { runner: &RUNNER, ladder: tiled(|_, _| vec![Tile::new("R", TILE), Tile::new("C", TILE)]) };
+
 /// `transpose` by name.
 pub static TRANSPOSE: KernelEntry = KernelEntry {
     name: "transpose",
@@ -119,5 +123,5 @@ pub static TRANSPOSE: KernelEntry = KernelEntry {
             _ => Box::new(transpose::<F32>::new()),
         })
     },
-    runner: Some(&RUNNER),
+    runner: Some(&LADDER),
 };

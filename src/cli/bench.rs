@@ -6,6 +6,7 @@ use std::time::Duration;
 use lacewing_core::Target;
 use lacewing_runtime::bench::{self, Plan, Timing};
 use lacewing_runtime::compare::Comparison;
+use lacewing_runtime::cuda::{Assembler, CompileOptions};
 use lacewing_runtime::device::Printed;
 use lacewing_runtime::host::Random;
 use lacewing_runtime::registry::{KernelEntry, Settings};
@@ -39,6 +40,9 @@ pub(crate) struct Arguments {
     /// How many times are taken
     #[arg(long, default_value_t = 31)]
     samples: usize,
+    /// Refuse machine code that ptxas warns of or that spills registers; needs ptxas
+    #[arg(long)]
+    deny_warnings: bool,
     /// Do not measure what the device reaches: only the kernel
     #[arg(long)]
     no_limits: bool,
@@ -70,8 +74,8 @@ struct Measured {
 
 /// Operations that the host's references may cost.
 const HOST_FLOPS: f64 = 4e9;
-/// Elements that the host's references may cost where nothing is contracted.
-const HOST_BYTES: f64 = 1e9;
+/// Bytes of tensors that the host's references may cost.
+const HOST_BYTES: f64 = 2e8;
 
 pub(crate) fn bench(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) -> Result<(), Failure> {
     let entry = find(entries, &arguments.kernel)?;
@@ -79,7 +83,12 @@ pub(crate) fn bench(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io
         .runner
         .ok_or_else(|| Failure::input(format!("kernel `{}` can only be compiled, not run by name", entry.name)))?;
     let mut settings = settings(entry, &arguments.set)?;
-    let device = Device::from_name(&arguments.device)?.with_printed(Printed::Nowhere);
+    let mut device = Device::from_name(&arguments.device)?.with_printed(Printed::Nowhere);
+    if arguments.deny_warnings {
+        // The driver's own compiler warns of nothing.
+        let options = CompileOptions { deny_warnings: true, assembler: Assembler::Ptxas, ..CompileOptions::default() };
+        device = device.with_compile_options(options);
+    }
     if !entry.targets.contains(&device.target()) {
         entry.build_for(&settings, device.target())?;
     }

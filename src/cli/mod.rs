@@ -13,11 +13,13 @@
 
 mod artifact;
 mod bench;
+mod check;
 mod compile;
 mod doctor;
 mod draw;
 mod failure;
 pub mod files;
+mod lint;
 mod list;
 mod progress;
 mod report;
@@ -54,6 +56,10 @@ enum Command {
     Run(run::Arguments),
     /// Check a kernel on a device, and take its time
     Bench(bench::Arguments),
+    /// Try a kernel on inputs from the simplest to the hardest, and say what is wrong with it
+    Check(check::Arguments),
+    /// Show what a kernel's lines cost: bank conflicts, uncoalesced accesses, divergent branches
+    Lint(lint::Arguments),
 }
 
 /// Runs the command line of the process on these kernels.
@@ -83,6 +89,8 @@ pub fn run(entries: &[&KernelEntry], arguments: impl IntoIterator<Item = OsStrin
         Command::Draw(arguments) => draw::draw(arguments, io),
         Command::Run(arguments) => run::run(entries, arguments, io),
         Command::Bench(arguments) => bench::bench(entries, arguments, io),
+        Command::Check(arguments) => check::check(entries, arguments, io),
+        Command::Lint(arguments) => lint::lint(entries, arguments, io),
     };
     let flushed = io.out.flush().map_err(Failure::from);
     match outcome.and(flushed) {

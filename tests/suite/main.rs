@@ -10,6 +10,8 @@
 mod artifact;
 mod attention;
 mod bench;
+#[cfg(debug_assertions)]
+mod check;
 mod cli;
 mod cli_attention;
 mod cli_compile;

@@ -148,3 +148,33 @@ fn a_tensor_that_starts_between_vectors_is_refused_on_a_gpu() {
     );
     copy_vectors::new().grid([1, 1, 1]).launch(&device, (&x.slice(0, 4..132).unwrap(), &mut y)).unwrap();
 }
+
+#[test]
+fn copies_of_pinned_memory_go_on_beside_the_host() {
+    let Some(device) = gpu() else { return };
+    let device = device.with_synchronous(false);
+    let n = 1 << 24;
+    let numbers: Vec<f32> = (0..n).map(|i| (i % 1000) as f32).collect();
+    let mut host = device.pinned::<f32>(n).unwrap();
+    host.copy_from(&numbers).unwrap();
+    let mut y = device.tensor_uninit::<f32, 1>([n]).unwrap();
+    let transfer = y.upload(host).unwrap();
+    add_one::new().grid([n / 256, 1, 1]).launch(&device, (&mut y,)).unwrap();
+    // In order of the stream: behind the launch, which is behind the copy.
+    let back = y.download(device.pinned(n).unwrap()).unwrap();
+    let host = transfer.wait().unwrap();
+    assert_eq!(host.to_vec().unwrap(), numbers);
+    let back = back.wait().unwrap().to_vec().unwrap();
+    assert!(back.iter().zip(&numbers).all(|(got, x)| *got == x + 1.0));
+
+    // Dropped under way, on another stream, with the tensor gone too; then forgotten.
+    let other = device.new_stream().unwrap();
+    let mut z = other.tensor_uninit::<f32, 1>([n]).unwrap();
+    drop(z.upload(host).unwrap());
+    let forgotten = z.download(other.pinned(n).unwrap()).unwrap();
+    drop(z);
+    std::mem::forget(forgotten);
+    other.synchronize().unwrap();
+    device.synchronize().unwrap();
+    assert!(device.pinned::<u8>(1 << 50).unwrap_err().to_string().contains("page-locked memory"));
+}

@@ -282,3 +282,186 @@ fn attention_is_clean_under_ten_seeds() {
         }
     }
 }
+
+/// Block 0 sets a counter, the others add to it: in some order.
+#[kernel(block = [32, 1, 1])]
+fn counts(#[comptime] plain: bool, counter: TensorMut<I32, 1>) {
+    if thread_id(X) == 0 {
+        if const_expr(plain) {
+            if block_id(X) == 0 {
+                counter.at(0).store(I32::from(0)); // <- PLAIN
+            } else {
+                let _ = counter.at(0).atomic_add(I32::from(1)); // <- ATOMIC
+            }
+        } else {
+            let _ = counter.at(0).atomic_add(I32::from(1));
+        }
+    }
+}
+
+#[test]
+fn an_atomic_of_one_block_races_with_a_plain_store_of_another() {
+    for seed in 0..10 {
+        let launch = |plain: bool| {
+            let dev = device().with_seed(seed);
+            let mut counter = dev.tensor_zeros::<i32, 1>([1])?;
+            counts::new(plain).grid([6, 1, 1]).launch(&dev, (&mut counter,))?;
+            counter.to_vec()
+        };
+        assert_eq!(launch(false).unwrap(), [6]);
+        let Err(Error::Report(report)) = launch(true) else { panic!("no report") };
+        assert_eq!(report.kind, ReportKind::Race, "{report}");
+        let lines = [marked("PLAIN"), marked("ATOMIC")];
+        let line = report.location.as_ref().unwrap().line;
+        assert!(lines.contains(&line), "{report}");
+        let (what, other) = if line == lines[0] { ("this write", lines[1]) } else { ("this atomic", lines[0]) };
+        assert!(report.message.contains(what), "{report}");
+        assert!(report.message.contains(&format!("sanitizer.rs:{other}")), "{report}");
+    }
+}
+
+/// Each block leaves its part and counts itself; the last one, which knows that by the counter, adds the parts up.
+#[kernel(block = [32, 1, 1])]
+fn last_block_adds(parts: TensorMut<I32, 1>, counter: TensorMut<I32, 1>, total: TensorMut<I32, 1>) {
+    if thread_id(X) == 0 {
+        parts.at(block_id(X)).store(block_id(X) + 1);
+        fence(Scope::Device);
+        let before = counter.at(0).atomic_add(I32::from(1));
+        if before == grid_dim(X) - 1 {
+            let mut sum = I32::from(0);
+            for part in range(grid_dim(X)) {
+                sum += parts.at(part).load();
+            }
+            total.at(0).store(sum);
+        }
+    }
+}
+
+#[test]
+fn the_block_that_counts_itself_last_may_read_what_the_others_left() {
+    for seed in 0..10 {
+        let dev = device().with_seed(seed);
+        let mut parts = dev.tensor_uninit::<i32, 1>([8]).unwrap();
+        let mut counter = dev.tensor_zeros::<i32, 1>([1]).unwrap();
+        let mut total = dev.tensor_uninit::<i32, 1>([1]).unwrap();
+        last_block_adds::new().grid([8, 1, 1]).launch(&dev, (&mut parts, &mut counter, &mut total)).unwrap();
+        assert_eq!(total.to_vec().unwrap(), [36]);
+    }
+}
+
+/// Two tiles by way of shared memory, the second on its way while the first is used; without its wait when `hasty`.
+#[kernel(block = [32, 1, 1])]
+fn doubled(#[comptime] hasty: bool, x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
+    let tiles = shared_array_named::<F32>("tiles", 64);
+    let i = thread_id(X);
+    for tile in range_constexpr(2) {
+        let at = i + ((tile * 32) as i32);
+        cp_async::<4>(tiles.at(at), x.at(at), Bool::from(true));
+        cp_async_commit();
+    }
+    for tile in range_constexpr(2) {
+        if const_expr(!hasty || tile == 0) {
+            cp_async_wait(1 - tile);
+        }
+        let at = i + ((tile * 32) as i32);
+        y.at(at).store(tiles.at(at).load() * 2.0); // <- HASTY
+    }
+    if const_expr(hasty) {
+        cp_async_wait(0);
+    }
+}
+
+#[test]
+fn copies_land_early_or_late_by_the_seed_and_a_missing_wait_shows_on_every_one() {
+    let x: Vec<f32> = (0..64).map(|i| i as f32).collect();
+    let (mut unwritten, mut races) = (0, 0);
+    for seed in 0..40 {
+        let launch = |hasty: bool| {
+            let dev = device().with_seed(seed);
+            let x = dev.tensor_from_slice(&x, [64])?;
+            let mut y = dev.tensor_uninit::<f32, 1>([64])?;
+            doubled::new(hasty).grid([1, 1, 1]).launch(&dev, (&x, &mut y))?;
+            y.to_vec()
+        };
+        assert!(launch(false).unwrap().iter().zip(&x).all(|(y, x)| *y == 2.0 * x));
+        let Err(Error::Report(report)) = launch(true) else { panic!("seed {seed}: no report") };
+        assert_eq!(report.location.as_ref().unwrap().line, marked("HASTY"), "{report}");
+        match report.kind {
+            ReportKind::Uninitialized => unwritten += 1,
+            ReportKind::Race => races += 1,
+            _ => panic!("{report}"),
+        }
+    }
+    // Late copies leave memory unwritten; early ones are seen by their order alone.
+    assert!(unwritten > 0 && races > 0, "{unwritten} late, {races} early");
+}
+
+#[test]
+fn divergent_branches_and_candidates_for_vectors_by_line() {
+    /// Adds four neighbours, one by one; odd threads then double.
+    #[kernel(block = [32, 1, 1])]
+    fn fours(x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
+        let i = thread_id(X);
+        let mut sum = F32::from(0.0);
+        for part in range_constexpr(4) {
+            sum += x.at(i * 4 + (part as i32)).load(); // <- FOURS
+        }
+        // -> PARTS
+        if i % 2 == 1 {
+            sum = sum * 2.0;
+        }
+        y.at(i).store(sum);
+    }
+    let dev = device().with_checks(Checks::default().with(Check::Performance));
+    let x = dev.tensor_from_slice(&[1.0_f32; 128], [128]).unwrap();
+    let mut y = dev.tensor_uninit::<f32, 1>([32]).unwrap();
+    let stats = fours::new().grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
+    let cost = stats.line_costs.iter().find(|cost| cost.location.line == marked("FOURS")).unwrap();
+    assert_eq!((cost.accesses, cost.adjacent, cost.aligned), (4, 3, 2));
+    let line = include_str!("sanitizer.rs").lines().position(|line| line.ends_with("// -> PARTS")).unwrap() as u32 + 2;
+    let branch = stats.branches.iter().find(|branch| branch.location.line == line).unwrap();
+    assert_eq!((branch.executed, branch.divergent), (1, 1));
+}
+
+mod before {
+    use lacewing::prelude::*;
+
+    #[device]
+    fn factor(x: F32) -> F32 {
+        x * 2.0
+    }
+
+    #[kernel(block = [32, 1, 1])]
+    pub fn scaled(x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
+        y.at(thread_id(X)).store(factor(x.at(thread_id(X)).load()));
+    }
+}
+
+mod after {
+    use lacewing::prelude::*;
+
+    #[device]
+    fn factor(x: F32) -> F32 {
+        x * 3.0
+    }
+
+    #[kernel(block = [32, 1, 1])]
+    pub fn scaled(x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
+        y.at(thread_id(X)).store(factor(x.at(thread_id(X)).load()));
+    }
+}
+
+/// D30: what is kept of a kernel is found by what it was made from; `cache::disk` has tests of its own.
+#[test]
+fn d30_an_edit_of_a_helper_is_another_kernel() {
+    let dev = device();
+    let x = dev.tensor_from_slice(&[1.0_f32; 32], [32]).unwrap();
+    let mut y = dev.tensor_uninit::<f32, 1>([32]).unwrap();
+    for _ in 0..2 {
+        before::scaled::new().grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [2.0; 32]);
+        after::scaled::new().grid([1, 1, 1]).launch(&dev, (&x, &mut y)).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [3.0; 32]);
+    }
+    assert_ne!(before::scaled::new().mlir(Target::SM_80).unwrap(), after::scaled::new().mlir(Target::SM_80).unwrap());
+}

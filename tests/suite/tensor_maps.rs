@@ -175,6 +175,104 @@ fn d19_a_missing_proxy_fence_is_named() {
     }
 }
 
+/// `D = A B^T` of 128 x K and 64 x K, by a pair of blocks: each has 64 rows of A, loads half of each tile of B to both,
+/// and releases stages to both.
+#[kernel(block = [256, 1, 1], cluster = [2, 1, 1], min_blocks = 1)]
+fn product_of_a_pair(a: TensorMap<F16, 2>, b: TensorMap<F16, 2>, d: TensorMut<F32, 2>, tiles: I32) {
+    let a_ring = SwizzledRing::<F16>::new("a", 2, 64, 64);
+    let b_ring = SwizzledRing::<F16>::new("b", 2, 64, 64);
+    let mut setup = BarrierSetup::new();
+    let stages = Pipeline::multicast(&mut setup, "stages", 2, 1);
+    setup.finish();
+    let rank = cluster_rank();
+    let [producer, consumer] = warpgroup_roles([(1, 40), (1, 208)]);
+    if producer.is_mine() {
+        producer.begin();
+        if warp_id() == 0 && elect_one() {
+            let mut at = stages.start();
+            for tile in range(tiles) {
+                let full = stages.acquire(at, a_ring.bytes() + b_ring.bytes());
+                a.load(a_ring.stage(at.stage()), (rank * 64, tile * 64), full);
+                b.load_multicast(b_ring.stage(at.stage()).row_block(32, rank), (rank * 32, tile * 64), full, 3);
+                at.advance();
+            }
+            stages.drain(at);
+        }
+    } else {
+        consumer.begin();
+        let mut acc = Accumulator::zeros(64);
+        let mut at = stages.start();
+        for _ in range(tiles) {
+            stages.wait(at);
+            acc = wgmma_add(a_ring.stage(at.stage()), b_ring.stage(at.stage()).t(), acc).wait::<0>();
+            stages.release(at);
+            at.advance();
+        }
+        let thread = thread_id(X) % 128;
+        let (warp, lane) = (thread / 32, lane_id());
+        for i in range_constexpr(32) {
+            let row = rank * 64 + warp * 16 + lane / 4 + (i / 2 % 2 * 8) as i32;
+            let column = lane % 4 * 2 + (i / 4 * 8 + i % 2) as i32;
+            d.at((row, column)).store(acc[i]);
+        }
+    }
+    cluster_sync();
+}
+
+/// Small whole numbers, whose products sum exactly.
+fn whole_numbers(device: &Device, rows: usize, columns: usize, step: usize) -> DevTensor<half::f16, 2> {
+    let elements: Vec<half::f16> =
+        (0..rows * columns).map(|i| half::f16::from_f32((i * step % 7) as f32 - 3.0)).collect();
+    device.tensor_from_slice(&elements, [rows, columns]).unwrap()
+}
+
+fn product_on(dev: &Device) -> Vec<f32> {
+    let (a, b) = (whole_numbers(dev, 128, 320, 5), whole_numbers(dev, 64, 320, 3));
+    let mut d = dev.tensor_uninit::<f32, 2>([128, 64]).unwrap();
+    product_of_a_pair::new().grid([2, 1, 1]).launch(dev, (&a, &b, &mut d, 5)).unwrap();
+    d.to_vec().unwrap()
+}
+
+#[test]
+fn a_pair_of_blocks_shares_its_loads() {
+    let value = |i: usize, step: usize| (i * step % 7) as f32 - 3.0;
+    for seed in 0..5 {
+        let got = product_on(&device().with_seed(seed));
+        for (index, got) in got.into_iter().enumerate() {
+            let (row, column) = (index / 64, index % 64);
+            let wanted: f32 = (0..320).map(|k| value(row * 320 + k, 5) * value(column * 320 + k, 3)).sum();
+            assert_eq!(got, wanted, "{row}, {column}");
+        }
+    }
+    let dev = device();
+    let (a, b) = (whole_numbers(&dev, 128, 64, 5), whole_numbers(&dev, 64, 64, 3));
+    let mut d = dev.tensor_uninit::<f32, 2>([128, 64]).unwrap();
+    let refused = product_of_a_pair::new().grid([3, 1, 1]).launch(&dev, (&a, &b, &mut d, 1)).unwrap_err().to_string();
+    assert!(refused.contains("whole clusters of 2 x 1 x 1"), "{refused}");
+}
+
+/// A GPU of this chip computes the same, bit for bit.
+#[test]
+fn a_gpu_agrees_with_the_emulator() {
+    let Some(gpu) = crate::cuda::gpu().filter(|gpu| gpu.target() == Target::SM_90A) else { return };
+    assert_eq!(product_on(&gpu), product_on(&device()));
+    let copied = |dev: &Device, row: i32| {
+        let mut out = dev.tensor_zeros::<bf16, 2>([16, 96]).unwrap();
+        let x = numbers(dev, 40, 104).slice(1, 0..96).unwrap();
+        copy_tile::new().grid([1, 1, 1]).launch(dev, (&x, &mut out, row)).unwrap();
+        out.to_vec().unwrap()
+    };
+    let stored = |dev: &Device| {
+        let mut y = dev.tensor_zeros::<half::f16, 2>([20, 64]).unwrap();
+        store_tile::new(true).grid([1, 1, 1]).launch(dev, (&mut y, 15)).unwrap();
+        y.to_vec().unwrap()
+    };
+    for row in [0, 24, 30, -5, 40] {
+        assert_eq!(copied(&gpu, row), copied(&device(), row), "row {row}");
+    }
+    assert_eq!(stored(&gpu), stored(&device()));
+}
+
 /// Waits `turns` times for a barrier that completes once.
 #[kernel(block = [64, 1, 1])]
 fn waits(#[comptime] arrivals: usize, #[comptime] turns: usize) {

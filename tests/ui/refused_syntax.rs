@@ -3,9 +3,17 @@
 use lacewing::prelude::*;
 
 #[device]
-fn question_mark(x: Option<F32>) -> Option<F32> {
+fn question_mark(x: Option<F32>, n: I32) -> Option<F32> {
+    if n > 3 {
+        let _ = x?;
+    }
+    x
+}
+
+#[kernel(block = [32, 1, 1])]
+fn question_mark_of_a_kernel(#[comptime] x: Option<f32>, y: TensorMut<F32, 1>) {
     let x = x?;
-    Some(x)
+    y.at(0).store(F32::from(x));
 }
 
 #[device]

@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     ("licences", licences),
     ("lints", lints),
     ("documentation", documentation),
+    ("book", book),
     ("kernel table", status::check_kernels),
 ];
 
@@ -54,6 +55,11 @@ fn documentation(workspace: &Workspace) -> Result<(), Error> {
 /// Runs `typos` where it is installed; the repository checks hold the commonest mistakes.
 fn spelling(workspace: &Workspace) -> Result<(), Error> {
     if_installed(workspace, "typos", &[])
+}
+
+/// Builds the book where `mdbook` is installed; that its code compiles and its links lead somewhere is tested anyway.
+fn book(workspace: &Workspace) -> Result<(), Error> {
+    if_installed(workspace, "mdbook", &["build", "docs"])
 }
 
 /// Runs `cargo-deny` where it is installed. Advisories are left out: they need a network.

@@ -186,7 +186,9 @@ pub enum LayoutError {
         why: &'static str,
     },
     /// No layout of a tile that keeps accesses free of bank conflicts.
-    #[error("no layout of {rows} x {columns} elements was found without bank conflicts: the best has {degree}-way ones")]
+    #[error(
+        "no layout of {rows} x {columns} elements was found without bank conflicts: the best has {degree}-way ones"
+    )]
     Conflicts {
         /// Rows of the tile.
         rows: i64,

@@ -244,7 +244,8 @@ pub fn const_expr(condition: impl HostBool) -> bool {
 #[diagnostic::on_unimplemented(
     message = "`const_expr` compares compile-time values, found `{Self}`",
     label = "`{Self}` is known only at run time",
-    note = "a lane, a thread index and everything computed from them are run-time values even when their range is known: drop `const_expr`"
+    note = "a lane, a thread index and everything computed from them are run-time values even when their range is known: drop `const_expr`",
+    note = "to check a run-time value, write `device_assert!(..)`"
 )]
 pub trait HostEqual<R: ?Sized> {
     #[doc(hidden)]
@@ -261,7 +262,8 @@ impl<L: PartialEq<R> + ?Sized, R: ?Sized> HostEqual<R> for L {
 #[diagnostic::on_unimplemented(
     message = "`const_expr` compares compile-time values, found `{Self}`",
     label = "`{Self}` is known only at run time",
-    note = "a lane, a thread index and everything computed from them are run-time values even when their range is known: drop `const_expr`"
+    note = "a lane, a thread index and everything computed from them are run-time values even when their range is known: drop `const_expr`",
+    note = "to check a run-time value, write `device_assert!(..)`"
 )]
 pub trait HostOrder<R: ?Sized> {
     #[doc(hidden)]

@@ -42,6 +42,11 @@ impl<I: LoopIndex> Range<I> {
 }
 
 /// The type of a loop variable.
+#[diagnostic::on_unimplemented(
+    message = "a loop cannot count in `{Self}`",
+    label = "not the type of a loop variable",
+    note = "loops count in `I32`, `I64` or `Index`; convert the variable with `.cast::<..>()`"
+)]
 pub trait LoopIndex: Scalar {}
 impl LoopIndex for I32 {}
 impl LoopIndex for I64 {}

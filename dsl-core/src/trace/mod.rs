@@ -93,6 +93,8 @@ pub struct Trace {
     pub(crate) entry_registers: Option<u32>,
     /// How the kernel uses its tensor maps, so far.
     pub(crate) maps: Vec<crate::types::MapUse>,
+    /// Operations and regions so far.
+    made: usize,
     target: Target,
     context: Rc<IrContext>,
 }
@@ -143,6 +145,7 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
         cluster: None,
         entry_registers: None,
         maps: Vec::new(),
+        made: 0,
         target,
         context,
     };
@@ -218,8 +221,30 @@ impl Trace {
         }
     }
 
+    /// Ends a trace that does not end by itself: a loop of the host over something that no run-time branch can change.
+    /// What was found before is the cause, and is reported alone.
+    fn check_size(&mut self, loc: Loc) {
+        self.made += 1;
+        if self.made < MAX_OPS {
+            return;
+        }
+        if self.diagnostics.is_empty() {
+            self.error(
+                Diagnostic::error(format!(
+                    "this kernel has more than {MAX_OPS} operations: does a compile-time loop end?"
+                ))
+                .at(SourceLocation::from_caller(loc))
+                .label("made again and again")
+                .help("loops over host values are unrolled; for one that runs on the device, write `range(..)`"),
+            );
+        }
+        // `trace_kernel` catches it; no panic message is printed.
+        std::panic::resume_unwind(Box::new(Stopped(self.take_diagnostics())));
+    }
+
     /// Opens a region whose block has arguments of the given types.
     pub(crate) fn open_region(&mut self, arguments: &[IrType], loc: Loc) -> Vec<RawValue> {
+        self.check_size(loc);
         let location = self.location(loc);
         let context = self.context();
         let typed: Vec<_> = arguments.iter().map(|ty| (ty.mlir(context), location)).collect();
@@ -359,6 +384,7 @@ impl Trace {
         regions: Vec<Region<'static>>,
         loc: Loc,
     ) -> Vec<RawValue> {
+        self.check_size(loc);
         let resolved: Option<Vec<_>> = operands.iter().map(|&operand| self.resolve(operand, loc)).collect();
         let context = self.context();
         let built = resolved.and_then(|resolved| {
@@ -449,6 +475,8 @@ impl Trace {
     }
 }
 
+/// Operations and regions of the largest kernel that is traced. The largest bundled one has some ten thousand.
+const MAX_OPS: usize = 200_000;
 /// Deepest chain of `#[device]` calls: endless host recursion would overflow the stack.
 const MAX_FRAMES: usize = 256;
 

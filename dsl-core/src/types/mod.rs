@@ -28,12 +28,12 @@ pub use collectives::{
     Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, reduce_block, reduce_warp, shfl_down, shfl_idx,
     shfl_up, shfl_xor,
 };
+pub(crate) use hopper::MapUse;
 pub use hopper::{
     Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, SwizzledRing, SwizzledTile,
     TensorMap, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
     tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
 };
-pub(crate) use hopper::MapUse;
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
 pub use index_math::{IndexInt, KernelMath, offset_of};
 pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
@@ -53,8 +53,8 @@ pub use shared::{
     shared_array, shared_array_named,
 };
 pub use sync::{
-    NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid, wait_for_previous_grid,
-    warp_sync,
+    NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid,
+    wait_for_previous_grid, warp_sync,
 };
 pub use tensor::{GlobalTensor, Tensor, TensorMut};
 pub use vector::{Vector, VectorOperand};

@@ -349,6 +349,44 @@ pub trait Indices<const R: usize> {
     fn coordinates(self, loc: Loc) -> [Coord; R];
 }
 
+/// What `tensor[i]` would need, which nothing has.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a tensor is not indexed by `[..]`",
+    label = "`[..]` is for host arrays",
+    note = "to read, write `x.at(i).load()`; to write, `y.at(i).store(value)`"
+)]
+pub trait UseAt {
+    #[doc(hidden)]
+    fn element_of<T, C>(self, tensor: &C) -> &T;
+    #[doc(hidden)]
+    fn element_of_mut<T, C>(self, tensor: &mut C) -> &mut T;
+}
+
+/// Gives `tensor[i]` a text of its own, in place of rustc's "cannot index into a value".
+macro_rules! not_indexed {
+    ($([$($generics:tt)*] $ty:ty;)*) => { $(
+        impl<I: UseAt, $($generics)*> std::ops::Index<I> for $ty {
+            type Output = T;
+            fn index(&self, index: I) -> &T {
+                index.element_of(self)
+            }
+        }
+        impl<I: UseAt, $($generics)*> std::ops::IndexMut<I> for $ty {
+            fn index_mut(&mut self, index: I) -> &mut T {
+                index.element_of_mut(self)
+            }
+        }
+    )* };
+}
+not_indexed! {
+    [T: Scalar, const R: usize] super::Tensor<T, R>;
+    [T: Scalar, const R: usize] super::TensorMut<T, R>;
+    [T: Scalar] super::SharedSlice<T>;
+    [T: Scalar, const N: usize] super::SharedArray<T, N>;
+    [T: Scalar, const R: usize, const C: usize, const P: usize] super::SharedTile<T, R, C, P>;
+}
+
 macro_rules! single_indices {
     ($($ty:ty)*) => { $(
         impl Indices<1> for $ty {

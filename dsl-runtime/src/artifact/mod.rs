@@ -24,7 +24,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lacewing_core::signature::Signature;
+use lacewing_core::signature::{Signature, has_type};
 use lacewing_core::{KernelMeta, ParamKind, Target};
 
 use crate::cuda::{CudaKernel, Gpu, Manner};
@@ -104,13 +104,11 @@ impl Module {
             return Err(Error::Artifact(format!("in the artifact {}", unknown("kernel", name, known))));
         }
         for variant in variants {
-            if !variant.meta.params.iter().map(|parameter| &parameter.kind).eq(P::KINDS) {
-                let has: Vec<String> = variant
-                    .meta
-                    .params
-                    .iter()
-                    .map(|parameter| format!("{}: {}", parameter.name, spelt(&parameter.kind)))
-                    .collect();
+            let params = &variant.meta.params;
+            let typed = params.iter().zip(P::KINDS).all(|(parameter, kind)| has_type(&parameter.kind, kind));
+            if params.len() != P::KINDS.len() || !typed {
+                let has: Vec<String> =
+                    params.iter().map(|parameter| format!("{}: {}", parameter.name, spelt(&parameter.kind))).collect();
                 let asked: Vec<String> = P::KINDS.iter().map(spelt).collect();
                 return Err(Error::Artifact(format!(
                     "kernel `{name}` of the artifact takes ({}), and is asked for with ({})",
@@ -310,7 +308,7 @@ impl<P> Prepared<P> {
     pub fn launch<A: Args<P>>(&self, args: A) -> Result<(), Error> {
         let mut arguments = Arguments::default();
         args.pass(&mut arguments);
-        self.ready.launch(arguments).map(drop)
+        self.ready.launch(&mut arguments).map(drop)
     }
 }
 

@@ -5,10 +5,11 @@
 
 use std::ffi::{CString, c_void};
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys;
-use cudarc::driver::{CudaContext, CudaGraph, CudaStream, DriverError, result};
+use cudarc::driver::{CudaContext, CudaEvent, CudaGraph, CudaStream, DriverError, result};
 use lacewing_core::{ScalarType, Target};
 
 use crate::error::Error;
@@ -232,6 +233,7 @@ impl Allocation {
     }
 
     /// Copies all of another allocation in, as far as there is room, in the order of the stream.
+    #[cfg(feature = "mlir")]
     pub(super) fn copy_from(&self, stream: &CudaStream, other: &Allocation) -> Result<(), DriverError> {
         let bytes = self.inside(0, other.bytes);
         if bytes == 0 {
@@ -268,6 +270,128 @@ impl Drop for Allocation {
         });
         // Reported by the next call that can report.
         context.record_err(freed);
+    }
+}
+
+/// Page-locked memory of the host, which the GPU copies from and to by itself.
+#[derive(Debug)]
+pub(super) struct HostMemory {
+    pointer: NonNull<u8>,
+    bytes: usize,
+    context: Arc<CudaContext>,
+}
+
+// SAFETY: it is owned memory, as a boxed slice is; the driver frees it from any thread.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above; shared handles only read.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Memory that holds zeros.
+    pub(super) fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, DriverError> {
+        context.bind_to_thread()?;
+        // SAFETY: the flags are none. The driver refuses empty allocations.
+        let pointer = unsafe { result::malloc_host(bytes.max(1), 0) }?.cast::<u8>();
+        let pointer = NonNull::new(pointer).ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))?;
+        // SAFETY: so many bytes have just been allocated.
+        unsafe { pointer.write_bytes(0, bytes.max(1)) };
+        Ok(Self { pointer, bytes, context: Arc::clone(context) })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        // SAFETY: the memory is ours and initialised. A copy that writes it owns it, so none is under way.
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.bytes) }
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated by us, freed once; no copy is under way, because a copy owns its memory.
+        let freed =
+            self.context.bind_to_thread().and_then(|()| unsafe { result::free_host(self.pointer.as_ptr().cast()) });
+        self.context.record_err(freed);
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    ToDevice,
+    ToHost,
+}
+
+/// A copy between page-locked memory and the device that may be under way. It owns the host's memory; dropped, it waits.
+#[derive(Debug)]
+pub(super) struct HostCopy {
+    /// Taken by `wait` alone.
+    memory: Option<HostMemory>,
+    end: CudaEvent,
+}
+
+impl HostCopy {
+    /// Puts the copy of all of the host's memory from or to a byte of an allocation on a stream; bytes past the end of the
+    /// allocation stay as they are. Gives the memory up only when the copy did not start.
+    pub(super) fn start(
+        memory: HostMemory,
+        way: Way,
+        allocation: &Allocation,
+        offset: usize,
+        stream: &CudaStream,
+    ) -> Result<Self, DriverError> {
+        let mut copy = Self { end: stream.context().new_event(None)?, memory: Some(memory) };
+        let Some(memory) = copy.memory.as_mut() else { return Ok(copy) };
+        let bytes = allocation.inside(offset, memory.bytes);
+        stream.context().bind_to_thread()?;
+        if bytes > 0 {
+            let address = allocation.address(offset);
+            let started = match (way, memory.bytes().get(..bytes)) {
+                // SAFETY: both ranges are inside; the memory lives until the copy is through, because it is freed by
+                // nothing but `HostCopy`, which waits first, and never if that is forgotten.
+                (Way::ToDevice, Some(source)) => unsafe {
+                    result::memcpy_htod_async(address, source, stream.cu_stream())
+                },
+                (Way::ToHost, _) => match memory.bytes_mut().get_mut(..bytes) {
+                    // SAFETY: as above; nobody else sees the memory before `wait`.
+                    Some(into) => unsafe { result::memcpy_dtoh_async(into, address, stream.cu_stream()) },
+                    None => Ok(()),
+                },
+                (Way::ToDevice, None) => Ok(()),
+            };
+            started?;
+        }
+        if let Err(error) = copy.end.record(stream) {
+            // The event would say that nothing is under way.
+            if stream.synchronize().is_err() {
+                std::mem::forget(copy.memory.take());
+            }
+            return Err(error);
+        }
+        Ok(copy)
+    }
+
+    /// Whether the copy is through.
+    pub(super) fn is_done(&self) -> bool {
+        self.end.is_complete()
+    }
+
+    /// Waits, and gives the memory back.
+    pub(super) fn wait(mut self) -> Result<Option<HostMemory>, DriverError> {
+        self.end.synchronize()?;
+        Ok(self.memory.take())
+    }
+}
+
+impl Drop for HostCopy {
+    fn drop(&mut self) {
+        if self.memory.is_some() && self.end.synchronize().is_err() {
+            // It is not known whether the device still uses the memory: it is never freed.
+            std::mem::forget(self.memory.take());
+        }
     }
 }
 

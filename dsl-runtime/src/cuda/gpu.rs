@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 use lacewing_core::Target;
 
-use super::driver::{self, USE_EMULATOR, words};
+use super::driver::{self, HostCopy, HostMemory, USE_EMULATOR, Way, words};
 use super::memory::Memory;
 use crate::error::Error;
 
@@ -234,7 +234,36 @@ impl Gpu {
         Ok(bytes)
     }
 
+    /// Page-locked memory of the host.
+    pub(crate) fn pinned(&self, bytes: usize) -> Result<Pinned, Error> {
+        let made = HostMemory::new(&self.context, bytes);
+        made.map(Pinned).map_err(|error| self.fault(&format!("{bytes} bytes of page-locked memory"), error))
+    }
+
+    /// Starts a copy from page-locked memory to the device, or back with `to_host`.
+    pub(crate) fn start_copy(
+        &self,
+        stream: &Stream,
+        pinned: Pinned,
+        to_host: bool,
+        memory: &Memory,
+        offset: usize,
+    ) -> Result<Copying, Error> {
+        stream.check_running("a copy between host and device")?;
+        let way = if to_host { Way::ToHost } else { Way::ToDevice };
+        let mut started = None;
+        let work = || {
+            started = Some(HostCopy::start(pinned.0, way, memory.allocation(), offset, stream.raw())?);
+            Ok(())
+        };
+        let outcome = self.touch(memory, stream, !to_host, work);
+        let failed = |error| self.fault("a copy between host and device", error);
+        outcome.map_err(failed)?;
+        started.map(Copying).ok_or_else(|| failed(DriverError(sys::CUresult::CUDA_ERROR_UNKNOWN)))
+    }
+
     /// Copies memory to other memory of the same size. Part of a graph while one is captured.
+    #[cfg(feature = "mlir")]
     pub(crate) fn copy(&self, stream: &Stream, from: &Arc<Memory>, to: &Arc<Memory>) -> Result<(), Error> {
         let work = || to.allocation().copy_from(stream.raw(), from.allocation());
         let outcome = match stream.capture() {
@@ -249,17 +278,20 @@ impl Gpu {
     }
 
     /// Bytes of the cache that all multiprocessors share.
+    #[cfg(feature = "mlir")]
     pub(crate) fn cache_bytes(&self) -> usize {
         let bytes = self.context.attribute(sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
         usize::try_from(bytes.unwrap_or_default()).unwrap_or_default()
     }
 
     /// Bytes of memory that nothing uses.
+    #[cfg(feature = "mlir")]
     pub(crate) fn free_bytes(&self) -> Result<usize, Error> {
         Ok(self.context.mem_get_info().map_err(|error| self.fault("a look at the memory", error))?.0)
     }
 
     /// What the chip is, for reports.
+    #[cfg(feature = "mlir")]
     pub(crate) fn facts(&self) -> Result<Vec<(&'static str, String)>, Error> {
         use sys::CUdevice_attribute_enum as Attribute;
         let failed = |error| self.fault("a look at the device", error);
@@ -375,6 +407,36 @@ impl Gpu {
 impl fmt::Display for Gpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cuda:{}", self.ordinal)
+    }
+}
+
+/// Page-locked memory of the host.
+#[derive(Debug)]
+pub(crate) struct Pinned(HostMemory);
+
+impl Pinned {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+}
+
+/// A copy that may be under way; dropped, it waits.
+#[derive(Debug)]
+pub(crate) struct Copying(HostCopy);
+
+impl Copying {
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+
+    /// Waits, and gives the memory back.
+    pub(crate) fn wait(self) -> Result<Pinned, Error> {
+        let memory = self.0.wait().map_err(event_failed)?;
+        memory.map(Pinned).ok_or_else(|| Error::Device("the memory of a copy is gone (a fault in Lacewing)".to_owned()))
     }
 }
 

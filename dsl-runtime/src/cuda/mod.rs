@@ -26,7 +26,7 @@ pub(crate) use compile::compile;
 pub use compile::{Assembler, CompileOptions, cache_key};
 pub(crate) use driver::Descriptor;
 pub use driver::{Driver, GpuInfo, driver};
-pub(crate) use gpu::{Gpu, Stream, elapsed, event_failed};
+pub(crate) use gpu::{Copying, Gpu, Pinned, Stream, elapsed, event_failed};
 pub(crate) use graph::Captured;
 pub(crate) use kernel::{CudaKernel, Manner, Value, encode};
 pub(crate) use memory::Memory;

@@ -7,18 +7,25 @@ use lacewing_core::Target;
 use super::{Backend, Device, Identity, Options as DeviceOptions};
 use crate::bench::Recorder;
 use crate::cuda::CompileOptions;
-use crate::emulator::{ArgValue, Buffer, Checks, Launch, LaunchStats, Program, Report, ReportKind, run};
+use crate::element::Element;
+use crate::emulator::{
+    ArgValue, Buffer, Checks, Launch, LaunchStats, Program, Report, ReportKind, Writers, run, run_recorded,
+};
 use crate::error::Error;
-use crate::host::check_room;
+use crate::placement::{Content, Placement};
+use crate::record::{Observer, Recorded, RecordedView};
 use crate::storage::Storage;
+use crate::tensor::DevTensor;
 
 /// How a handle emulates.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Options {
     seed: u64,
     checks: Checks,
     threads: usize,
     printed: Printed,
+    placement: Placement,
+    observer: Option<Arc<Observer>>,
 }
 
 /// Where the lines of a kernel's `printf!` go, besides [`LaunchStats::printed`].
@@ -72,6 +79,32 @@ impl Device {
         self
     }
 
+    /// The same device, which tells what launches do: tensors that are made with the handle remember which elements
+    /// kernels read, and launches leave a record. The emulator alone does.
+    #[must_use]
+    pub fn with_observer(mut self, observer: &Arc<Observer>) -> Self {
+        self.options.emulation.placement.watched = true;
+        self.options.emulation.observer = Some(Arc::clone(observer));
+        self
+    }
+
+    /// The same device with gaps between the rows, and between the matrices, of tensors that are made with the handle
+    /// (`true`). Nothing has written the gaps: whoever reads them without the check `init` finds NaN. The emulator
+    /// alone makes them; their rows are as aligned as they would be without.
+    #[must_use]
+    pub fn with_padding(mut self, padded: bool) -> Self {
+        self.options.emulation.placement.padded = padded;
+        self
+    }
+
+    /// The same device, which takes floats of the host whose bits are all set for memory that nothing wrote
+    /// (`true`), so that the emulator names the line that reads one.
+    #[must_use]
+    pub fn with_poison(mut self, poisoned: bool) -> Self {
+        self.options.emulation.placement.poisoned = poisoned;
+        self
+    }
+
     /// The same device with kernels compiled another way (a GPU; the emulator compiles nothing).
     #[must_use]
     pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
@@ -97,7 +130,7 @@ impl Device {
     /// New memory with the same content.
     pub(crate) fn copy_of(&self, storage: &Storage) -> Result<Storage, Error> {
         match (storage, &self.identity.backend) {
-            (Storage::Emulated(buffer), _) => Ok(storage_from(&buffer.read())),
+            (Storage::Emulated(buffer), _) => Ok(Storage::Emulated(Buffer::from_bytes(&buffer.read()))),
             (Storage::Cuda(_), Backend::Cuda(gpu)) => {
                 let copy = self.allocate(gpu, storage.len(), None)?;
                 self.copy(storage, &copy)?;
@@ -129,11 +162,44 @@ impl Device {
         self.options.emulation.checks.initialized
     }
 
-    /// Runs a kernel on the emulator.
-    pub(crate) fn emulate(&self, program: &Program, grid: [u32; 3], args: Vec<ArgValue>) -> Result<LaunchStats, Error> {
-        let Options { seed, checks, threads, printed } = self.options.emulation;
+    /// Whether launches leave a record.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.options.emulation.observer.is_some()
+    }
+
+    /// A tensor in the emulator's memory.
+    pub(super) fn emulated<T: Element, const RANK: usize>(
+        &self,
+        shape: [usize; RANK],
+        content: Content<'_>,
+    ) -> Result<DevTensor<T, RANK>, Error> {
+        let (buffer, strides) = self.options.emulation.placement.place(T::TYPE, shape, content)?;
+        Ok(DevTensor::strided(self.clone(), Storage::Emulated(buffer), shape, strides))
+    }
+
+    /// Runs a kernel on the emulator; `views` are for the record.
+    pub(crate) fn emulate(
+        &self,
+        program: &Program,
+        grid: [u32; 3],
+        args: Vec<ArgValue>,
+        views: Vec<RecordedView>,
+    ) -> Result<LaunchStats, Error> {
+        let Options { seed, checks, threads, printed, ref observer, .. } = self.options.emulation;
         let launch = Launch { grid, args, seed, checks, threads };
-        let stats = run(program, &launch).map_err(|report| refuse(*report))?;
+        let stats = match observer {
+            None => run(program, &launch).map_err(|report| refuse(*report))?,
+            Some(observer) => {
+                let outcome = run_recorded(program, &launch);
+                let (stats, writers) = match &outcome {
+                    Ok((stats, writers)) => (Some(stats.clone()), writers.clone()),
+                    Err(_) => (None, Writers::default()),
+                };
+                let (kernel, location) = (program.name().to_owned(), program.location().cloned());
+                observer.add(Recorded { kernel, location, views, stats, writers });
+                outcome.map_err(|report| refuse(*report))?.0
+            }
+        };
         let dropped = (stats.printed_dropped > 0).then(|| format!("({} more lines)", stats.printed_dropped));
         for line in stats.printed.iter().chain(&dropped) {
             match printed {
@@ -144,18 +210,6 @@ impl Device {
         }
         Ok(stats)
     }
-}
-
-pub(super) fn storage_from(bytes: &[u8]) -> Storage {
-    Storage::Emulated(Buffer::from_bytes(bytes))
-}
-
-pub(super) fn storage_zeroed(shape: &[usize], bytes_per_element: usize) -> Result<Storage, Error> {
-    Ok(Storage::Emulated(Buffer::zeroed(check_room(shape, bytes_per_element)?)))
-}
-
-pub(super) fn storage_uninit(shape: &[usize], bytes_per_element: usize) -> Result<Storage, Error> {
-    Ok(Storage::Emulated(Buffer::uninit(check_room(shape, bytes_per_element)?)))
 }
 
 /// Handles and their storage are made together: only a fault of ours can part them.

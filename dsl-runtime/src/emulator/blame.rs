@@ -69,9 +69,7 @@ impl Scene<'_> {
                 self.access(pc, error, *shared, *action, &shape)
             }
             FaultKind::DivisionByZero => self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc),
-            FaultKind::Assert { text } => {
-                self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), pc)
-            }
+            FaultKind::Assert { text } => self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), pc),
             FaultKind::OpBudget { executed } => {
                 let message = format!("a warp has executed {executed} operations: this loop seems not to end");
                 let mut report = self.at(ReportKind::OpBudget, message, pc);

@@ -170,6 +170,11 @@ impl Scene<'_> {
                 format!("block {rank} of a cluster of {blocks}"),
                 "ranks count from 0; set the cluster's size by `#[kernel(cluster = [..])]`",
             ),
+            F::BlockEnded { rank } => (
+                ReportKind::Mbarrier,
+                format!("block {rank} of the cluster has ended, and its shared memory with it"),
+                "let no block end before the others are done with it: `pipeline.drain(..)`, or a last `cluster_sync()`",
+            ),
             F::NotUniform { what, values: [first, other] } => (
                 ReportKind::NotUniform,
                 format!("the {what} is not the same in all lanes of the warp: {first} and {other}"),

@@ -112,8 +112,17 @@ impl Scene<'_> {
         address.index = (address.offset % i64::from(shape.element.max(1)) == 0)
             .then(|| address.offset / i64::from(shape.element.max(1)));
         let what = address.index.map_or_else(|| format!("byte {}", address.offset), |index| format!("index {index}"));
-        let verb = if is_write { "write" } else { "read" };
-        let noun = if conflict.earlier_read { "read" } else { "write" };
+        let is_atomic = matches!(self.program.ops.get(pc as usize), Some(Op::Atomic { .. }));
+        let verb = match () {
+            () if is_atomic => "atomic",
+            () if is_write => "write",
+            () => "read",
+        };
+        let noun = match () {
+            () if conflict.earlier_read => "read",
+            () if conflict.earlier.is_atomic() => "atomic",
+            () => "write",
+        };
         let place = self.earlier_place(conflict.earlier);
         let message = format!(
             "race between blocks: nothing orders this {verb} of {what} of `{}` and the {noun}{place}",

@@ -18,7 +18,8 @@ use super::memory::{GlobalMemory, LockedBuffers, ShadowShape, SharedMemory, Shar
 use super::program::{Builtin, MapShape, ParameterKind};
 use super::report::ReportKind;
 use super::schedule::{SplitMix, run_cluster};
-use super::{Buffer, Checks, LineCost, Program, Report};
+use super::writers::Writers;
+use super::{BranchCost, Buffer, Checks, LineCost, Program, Report};
 
 /// One kernel argument, in the flattened order of the traced function: a tensor is its pointer, its
 /// extents (i32) and its strides (i64, in elements).
@@ -110,6 +111,9 @@ pub struct LaunchStats {
     /// What accesses cost, by source line, those that waste most first; empty unless
     /// [`Checks::performance`] asks for it.
     pub line_costs: Vec<LineCost>,
+    /// How often branches parted the lanes of a warp, by source line, the worst first; empty unless
+    /// [`Checks::performance`] asks for it.
+    pub branches: Vec<BranchCost>,
 }
 
 /// Runs a kernel on every block of the grid.
@@ -120,18 +124,38 @@ pub fn run(program: &Program, launch: &Launch) -> Result<LaunchStats, Box<Report
     run_with(program, launch, interpreter())
 }
 
+/// [`run`], which also gives who wrote what.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_recorded(program: &Program, launch: &Launch) -> Result<(LaunchStats, Writers), Box<Report>> {
+    let mut writers = Writers::default();
+    let stats = execute(program, launch, interpreter(), Some(&mut writers))?;
+    Ok((stats, writers))
+}
+
 /// [`run`] by a given interpreter.
 pub(crate) fn run_with(
     program: &Program,
     launch: &Launch,
     interpreter: Interpreter,
 ) -> Result<LaunchStats, Box<Report>> {
+    execute(program, launch, interpreter, None)
+}
+
+fn execute(
+    program: &Program,
+    launch: &Launch,
+    interpreter: Interpreter,
+    writers: Option<&mut Writers>,
+) -> Result<LaunchStats, Box<Report>> {
     let bound = Bound::new(program, launch)?;
     let blocks: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
     check_cluster(program, launch.grid)?;
     // A single block has no other to race with.
-    let race_shift = (launch.checks.races && blocks > 1).then(|| program.cell_shift(false));
-    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift)
+    let shadowed = launch.checks.races && (blocks > 1 || writers.is_some());
+    let race_shift = shadowed.then(|| program.cell_shift(false));
+    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift, writers.is_some())
         .map_err(|message| Box::new(Report::new(ReportKind::BadLaunch, program.name(), message)))?;
     let grid = Grid {
         program,
@@ -158,7 +182,12 @@ pub(crate) fn run_with(
             grid.work();
         });
     }
-    grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner).finish(program)
+    let outcome = grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(writers) = writers {
+        let shadows = bound.buffers.iter().zip(locked.views.iter().skip(1));
+        *writers = Writers::collect(program, launch.grid, shadows.map(|((buffer, ..), view)| (buffer, view)));
+    }
+    outcome.finish(program)
 }
 
 /// The arguments as the program wants them.
@@ -319,7 +348,8 @@ impl Outcome {
         printed.truncate(LINE_LIMIT);
         let line_costs = self.traffic.lines(program);
         let printed_dropped = self.dropped + excess as u64;
-        Ok(LaunchStats { printed, printed_dropped, warp_ops: self.warp_ops, line_costs })
+        let branches = self.traffic.branches(program);
+        Ok(LaunchStats { printed, printed_dropped, warp_ops: self.warp_ops, line_costs, branches })
     }
 }
 
@@ -450,6 +480,11 @@ impl Grid<'_> {
             })
             .collect();
         let mut random = SplitMix(self.launch.seed ^ cluster.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        if self.launch.seed != 0 {
+            // A sequence of its own: the order of warps stays that of the seed.
+            let mut pace = SplitMix(!self.launch.seed ^ cluster);
+            warps.iter_mut().for_each(|warp| warp.copies.set_pace(pace.next() | 1));
+        }
         let result = run_cluster(program, self.interpreter, warps, &memories, &mut random);
 
         let lines: Vec<String> = warps.iter_mut().flat_map(|warp| warp.printed.drain(..)).collect();

@@ -35,14 +35,17 @@ mod op;
 mod program;
 mod report;
 mod schedule;
+mod writers;
 
 #[cfg(test)]
 mod tests;
 
 pub use asynchronous::TensorMap;
 pub use checks::{Check, Checks};
-pub use exec::traffic::{LineCost, Space};
+pub use exec::traffic::{BranchCost, LineCost, Space};
+pub(crate) use launch::run_recorded;
 pub use launch::{ArgValue, Launch, LaunchStats, run};
 pub use memory::Buffer;
 pub use program::Program;
 pub use report::{Address, Report, ReportKind};
+pub use writers::{Writer, Writers};

@@ -63,6 +63,15 @@ pub(crate) struct MapShape {
     pub(crate) swizzle: u32,
 }
 
+/// A line that accesses global memory through a parameter's pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) parameter: u32,
+    /// Index into the program's places.
+    pub(crate) place: u32,
+    pub(crate) is_write: bool,
+}
+
 /// A member of shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
@@ -83,6 +92,8 @@ pub struct Program {
     pub(crate) max_regs: Option<u32>,
     pub(crate) shared_bytes: u32,
     pub(crate) parameters: Vec<Parameter>,
+    /// Where global memory is accessed through which parameter, as far as pointers say so.
+    pub(crate) uses: Vec<Use>,
     pub(crate) ops: Vec<Op>,
     /// Index into `places` for each op.
     pub(crate) locations: Vec<u32>,
@@ -132,6 +143,12 @@ impl Program {
         &self.name
     }
 
+    /// Where the kernel is defined, as far as the trace says.
+    pub fn location(&self) -> Option<&SourceLocation> {
+        // Decoding starts with the function itself.
+        self.places.first().and_then(|place| place.location.as_ref())
+    }
+
     /// The chip that the kernel was traced for.
     pub fn target(&self) -> Target {
         self.target
@@ -145,6 +162,13 @@ impl Program {
     /// Number of flattened arguments that a launch must give.
     pub fn argument_count(&self) -> usize {
         self.parameters.len()
+    }
+
+    /// Where the parameter of a name is read, or written: location and call sites, in the order of the code.
+    pub(crate) fn uses_of<'a>(&'a self, name: &'a str, is_write: bool) -> impl Iterator<Item = &'a Place> + 'a {
+        let parameter = self.parameters.iter().position(|parameter| parameter.name == name);
+        let matching = move |found: &&Use| Some(found.parameter as usize) == parameter && found.is_write == is_write;
+        self.uses.iter().filter(matching).filter_map(|found| self.places.get(found.place as usize))
     }
 
     pub(crate) fn block_threads(&self) -> u32 {

@@ -110,7 +110,7 @@ impl<K: rt::Kernel> Prepared<K> {
     pub fn launch<A: Args<K::Params>>(&self, args: A) -> Result<LaunchStats, Error> {
         let mut arguments = Arguments::default();
         args.pass(&mut arguments);
-        self.ready.launch(arguments)
+        self.ready.launch(&mut arguments)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running a kernel on named tensors: the part of a [`KernelEntry`](crate::registry::KernelEntry)
 //! that `lacewing run` uses.
 
+pub mod ladder;
 mod simple;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::host::{Random, Tensors};
 use crate::registry::{Settings, unknown};
 
+pub use ladder::{Ladder, Laddered, Tile, Variant, poison};
 pub use simple::{SimpleRunner, Wanted};
 
 /// How to run a kernel on tensors from a file or made at random, and how to check what it gave.
@@ -45,6 +47,11 @@ pub trait Runner: Sync {
     /// Compares outputs with the right ones: those among the inputs if the file carries them, else
     /// the host's reference.
     fn compare(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Result<Vec<Comparison>, Error>;
+
+    /// How `lacewing check` tries the kernel.
+    fn ladder(&self) -> &Ladder {
+        &Ladder::DEFAULT
+    }
 
     /// What the run amounts to, for rates of `lacewing bench`; from the shapes alone unless a runner knows better.
     fn work(&self, _settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Work {
@@ -159,6 +166,20 @@ impl Sizes {
             }
         }
         Ok(())
+    }
+
+    /// Sets one size.
+    pub(crate) fn put(&mut self, name: &str, value: usize) {
+        if let Some(dimension) = self.dimensions.iter().find(|d| d.name == name) {
+            self.values.insert(dimension.name, value);
+            self.given.insert(dimension.name);
+        }
+    }
+
+    /// The sizes as `name=value,name=value`, in the order of the runner.
+    pub fn text(&self) -> String {
+        let sizes = self.dimensions.iter().filter_map(|d| Some((d.name, self.values.get(d.name)?)));
+        sizes.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
     }
 
     /// Whether the user set this dimension.

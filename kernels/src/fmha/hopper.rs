@@ -5,7 +5,7 @@
 //! tile of keys while `P V` of the tile before runs, and works on the exponentials while the tensor cores are
 //! the other warpgroup's: they take turns.
 //!
-//! Blocks are persistent: block `b` takes work `b`, `b + blocks`, and so on, and the producer fetches the next
+//! Blocks are persistent: they take work in turn, or draw it from a counter when causal, and the producer fetches the next
 //! work's tiles while consumers write out the last one's rows. Tiles of keys come from right to left, so that
 //! those with something to mask come first, in loops of their own.
 //!
@@ -13,7 +13,7 @@
 
 use lacewing_core::prelude::*;
 
-use super::{LN_2, causal_limit};
+use super::{LARGEST_SHIFT, LN_2, causal_limit};
 
 /// Query rows of a consumer warpgroup.
 const ROWS: usize = 64;
@@ -45,22 +45,23 @@ pub struct HopperGeometry {
 }
 
 impl HopperGeometry {
-    /// The tiles that were fastest on an H200 for a head dimension; `None` for one that the kernel does not have.
-    /// docs/src/inside/hopper-attention.md says what was tried.
-    pub fn new(head_dim: usize, causal: bool, seqlen_kv: usize) -> Option<Self> {
+    /// The tiles that were fastest on an H200 for a head dimension and lengths; `None` for a head dimension that the
+    /// kernel does not have. docs/src/inside/hopper-attention.md says what was tried.
+    pub fn new(head_dim: usize, causal: bool, seqlen_q: usize, seqlen_kv: usize) -> Option<Self> {
         let tiles = |consumers, block_n, stages, lazy, early| {
             Some(HopperGeometry { head_dim, causal, consumers, block_n, stages, lazy, early })
         };
+        let (few_rows, many_keys) = (seqlen_q <= FEW_ROWS, seqlen_kv > MANY_KEYS);
         match (head_dim, causal) {
-            (64, _) => tiles(3, 128, 3, false, 64),
+            (64, true) if few_rows => tiles(2, 128, 3, false, 16),
+            (64, causal) => tiles(3, 128, 3, causal, 64),
             (96, false) => tiles(3, 112, 2, false, 56),
             (96, true) => tiles(2, 128, 2, false, 16),
-            (128, false) => tiles(3, 80, 3, true, 40),
-            (128, true) if seqlen_kv <= LONG => tiles(2, 128, 2, false, 16),
-            (128, true) => tiles(3, 80, 2, true, 40),
-            (192, false) => tiles(2, 112, 2, false, 56),
-            (192, true) => tiles(2, 112, 2, false, 14),
-            (256, _) => tiles(2, 80, 2, true, 10),
+            (128, false) if few_rows => tiles(2, 128, 2, false, 64),
+            (128, true) if !many_keys => tiles(2, 128, 2, false, 0),
+            (128, causal) => tiles(3, 80, if causal { 2 } else { 3 }, true, 40),
+            (192, causal) => tiles(2, 112, 2, !causal, if causal { 14 } else { 56 }),
+            (256, _) => tiles(2, 80, 2, true, 40),
             _ => None,
         }
     }
@@ -68,13 +69,6 @@ impl HopperGeometry {
     /// Query rows of a block.
     pub fn block_m(&self) -> usize {
         self.consumers * ROWS
-    }
-
-    /// Blocks of keys and values that fit in half of the L2 cache: heads whose work may be mixed. It divides `heads`.
-    pub fn group(&self, heads: usize, seqlen_kv: usize) -> usize {
-        let head_bytes = 2 * seqlen_kv * self.head_dim * 2;
-        let most = (L2_SHARE / head_bytes.max(1)).clamp(1, heads.max(1));
-        (1..=most).rev().find(|group| heads.is_multiple_of(*group)).unwrap_or(1)
     }
 
     fn threads(&self) -> u32 {
@@ -87,11 +81,16 @@ impl HopperGeometry {
     }
 }
 
-/// Keys from which on three warpgroups are faster than two on causal attention of head dimension 128.
-const LONG: usize = 8192;
+/// Rows up to which blocks of 128 are faster than blocks of 192, of which the last is partly empty.
+const FEW_ROWS: usize = 1024;
+/// Keys above which three warpgroups are faster than two on causal attention of head dimension 128.
+const MANY_KEYS: usize = 4096;
 
-/// Bytes of keys and values that stay in the L2 cache of 50 MB beside everything else.
-const L2_SHARE: usize = 32 << 20;
+/// How many of `heads` heads are mixed when causal: as many as divide them, up to 16. Fewer leave blocks idle at the
+/// end, and more bring keys of too many heads into the L2 cache at once.
+pub fn mixed_heads(heads: usize) -> usize {
+    (1..=16).rev().find(|group| heads.is_multiple_of(*group)).unwrap_or(1)
+}
 
 /// One piece of work: the query rows of a block.
 #[derive(Clone, Copy, Carried)]
@@ -164,10 +163,12 @@ fn half_of(element: usize) -> usize {
 }
 
 /// What a tile of scores does to the two rows of a thread.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Carried)]
 struct Change {
     /// What earlier sums and outputs are multiplied with.
     rescale: [F32; 2],
+    /// The score that becomes weight 1.
+    base: [F32; 2],
     /// What is added to scaled scores: the exponent's reference.
     shift: [F32; 2],
 }
@@ -192,7 +193,7 @@ fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy:
     for half in range_constexpr(2) {
         base[half] = base[half].maxnum(shfl_xor(base[half], 1));
     }
-    let mut change = Change { rescale: base, shift: base };
+    let mut change = Change { rescale: base, base, shift: base };
     for half in range_constexpr(2) {
         let mut max = base[half];
         if const_expr(guarded) {
@@ -207,10 +208,24 @@ fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy:
             max = small.select(rows.max[half], max);
             base[half] = small.select(rows.max[half], base[half]);
         }
+        change.base[half] = base[half];
         change.shift[half] = -(base[half] * scale);
         rows.max[half] = max;
     }
     change
+}
+
+/// Takes a large reference out of the scores before they are scaled: the fused form would weigh with what rounding
+/// took from it.
+#[device]
+fn settle(s: &mut Accumulator, change: &mut Change) {
+    let large = (change.shift[0].abs() > LARGEST_SHIFT) | (change.shift[1].abs() > LARGEST_SHIFT);
+    if any(large) {
+        for i in range_constexpr(s.len()) {
+            s[i] -= change.base[half_of(i)];
+        }
+        change.shift = [F32::from(0.0); 2];
+    }
 }
 
 /// Turns scores `first` to `last - 1` of a thread into weights: `2^(scale (score - reference))`.
@@ -339,7 +354,8 @@ fn step<T: MmaElement>(
     if const_expr(masked) {
         mask(&mut s, limits(c, geometry, sizes, work, tile));
     }
-    let change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
+    let mut change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
+    settle(&mut s, &mut change);
     let count = s.len();
     exponentials(&mut s, &change, c.scale_log2, 0, geometry.early);
     if const_expr(geometry.early > 0 && geometry.early < count) {
@@ -367,7 +383,7 @@ fn step<T: MmaElement>(
 
 /// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]`; query head `h` reads key head
 /// `h / heads_per_kv`. Keys from `kv_len[b]` on are padding. `group` divides B Hq: the heads whose row blocks are
-/// mixed when causal. `counter` holds a zero, before and after; no other launch may use it at the same time. The
+/// mixed when causal ([`mixed_heads`]). `counter` holds a zero, before and after; no other launch may use it at the same time. The
 /// grid has at most as many blocks in x as there are row blocks.
 #[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1)]
 pub fn fmha_fwd_hopper<T: MmaElement>(
@@ -384,6 +400,8 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     group: I32,
     scale: F32,
 ) {
+    // Other blocks read the same keys and values soon.
+    let (q, k, v) = (q.evict_first(), k.evict_last(), v.evict_last());
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
     let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
@@ -490,7 +508,8 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             queries.release_if(last == 0, q_at);
             mask(&mut s, limits(&c, &geometry, &sizes, work, last));
             let mut rows = RowState { max: [F32::from(f32::NEG_INFINITY); 2], sum: [F32::from(0.0); 2] };
-            let change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
+            let mut change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
+            settle(&mut s, &mut change);
             let count = s.len();
             exponentials(&mut s, &change, c.scale_log2, 0, count);
             add_up(&s, &mut rows, &change);
@@ -600,10 +619,20 @@ mod tests {
 
     const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
 
+    /// Every geometry that [`HopperGeometry::new`] gives.
     fn geometries() -> Vec<HopperGeometry> {
-        let all = HEAD_DIMS.iter().flat_map(|head_dim| [(*head_dim, false, 0), (*head_dim, true, 0)]);
-        let all = all.chain([(128, true, LONG + 1)]);
-        all.map(|(head_dim, causal, keys)| HopperGeometry::new(head_dim, causal, keys).unwrap()).collect()
+        let mut all: Vec<HopperGeometry> = Vec::new();
+        for head_dim in HEAD_DIMS {
+            for causal in [false, true] {
+                for length in [1, FEW_ROWS + 1, MANY_KEYS + 1] {
+                    let geometry = HopperGeometry::new(head_dim, causal, length, length).unwrap();
+                    if !all.contains(&geometry) {
+                        all.push(geometry);
+                    }
+                }
+            }
+        }
+        all
     }
 
     fn cubin<T: MmaElement>(geometry: &HopperGeometry) -> Vec<String> {
@@ -624,7 +653,7 @@ mod tests {
         let complaints: Vec<_> = geometries()
             .par_iter()
             .flat_map_iter(|geometry| {
-                let other = (geometry.head_dim == 128).then(|| cubin::<F16>(geometry)).unwrap_or_default();
+                let other = if geometry.head_dim == 128 { cubin::<F16>(geometry) } else { Default::default() };
                 let found: Vec<_> = cubin::<BF16>(geometry).into_iter().chain(other).collect();
                 found.into_iter().map(move |complaint| format!("{geometry:?}: {complaint}"))
             })
@@ -633,12 +662,9 @@ mod tests {
     }
 
     #[test]
-    fn mixed_heads_fit_in_the_cache_and_divide_all() {
-        let geometry = HopperGeometry::new(128, true, 4096).unwrap();
-        assert_eq!(geometry.group(64, 4096), 16);
-        assert_eq!(geometry.group(30, 4096), 15);
-        assert_eq!(geometry.group(7, 1 << 20), 1);
-        assert_eq!(geometry.group(48, 1), 48);
-        assert_eq!(HopperGeometry::new(80, false, 4096), None);
+    fn mixed_heads_divide_all() {
+        for (heads, group) in [(64, 16), (30, 15), (17, 1), (14, 14), (1, 1)] {
+            assert_eq!(mixed_heads(heads), group);
+        }
     }
 }

@@ -74,6 +74,12 @@ impl Tiling {
     pub fn block_m(&self) -> usize {
         self.rows
     }
+
+    /// Keys of a tile.
+    #[must_use]
+    pub fn block_n(&self) -> usize {
+        self.keys
+    }
 }
 
 /// The atom of both products.

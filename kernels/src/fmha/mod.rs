@@ -22,15 +22,21 @@ use lacewing_core::prelude::*;
 use lacewing_core::types::{MmaElement, Scalar};
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
+use lacewing_runtime::runner::{Laddered, Tile};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
-use self::hopper::HopperGeometry;
+use self::hopper::{HopperGeometry, mixed_heads};
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
+use crate::ladders;
 use crate::reference::AttentionShape;
 use crate::views::rows_are_vectors;
 
 /// Natural logarithm of 2: base-2 logarithms to natural ones.
 const LN_2: f32 = std::f32::consts::LN_2;
+
+/// Largest reference `b` for which a weight is `2^(s c - b)` in one fused multiply-add. Of the largest score that is what
+/// rounding took from `b`, at most 2^-13 here: the weight is still 1 in half precision.
+const LARGEST_SHIFT: f32 = 4096.0;
 
 /// Largest head dimension.
 pub const MAX_HEAD_DIM: usize = 256;
@@ -176,7 +182,7 @@ impl<H: Element> Forward<'_, H> {
         lse: &mut DevTensor<f32, 3>,
     ) -> Result<LaunchStats, Error>
     where
-        T: MmaElement + WgmmaElement,
+        T: MmaElement,
         H: ElementOf<T>,
     {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
@@ -214,7 +220,7 @@ impl<H: Element> Forward<'_, H> {
             && self.scale > 0.0
             && [self.q, self.k, self.v].into_iter().all(tensor_map_describes)
             && i32::try_from(blocks(shape, 1)).is_ok();
-        let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_kv);
+        let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_q, shape.seqlen_kv);
         tiles.filter(|_| fits)
     }
 
@@ -231,9 +237,10 @@ impl<H: Element> Forward<'_, H> {
     {
         let device = self.q.device().clone();
         let heads = shape.heads_q * shape.batch;
-        let group = tiles.group(heads, shape.seqlen_kv);
+        let group = mixed_heads(heads);
         let grid = [blocks(shape, tiles.block_m()).min(device.multiprocessors() as usize), 1, 1];
-        let mut counter = device.tensor_zeros::<i32, 1>([1])?;
+        // Without a mask no work is drawn, and nobody looks at the counter.
+        let mut counter = if self.causal { device.tensor_zeros::<i32, 1>([1])? } else { device.tensor_uninit([1])? };
         let count = |number: usize| {
             i32::try_from(number).map_err(|_| Error::Shape(format!("{number} is more than a kernel can count")))
         };
@@ -304,6 +311,11 @@ const PARAMETERS: &[Parameter] = &[
         "query rows of a block of the mma.sync version: small is 64, large 128; auto goes by chip and shape",
     ),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
+    Parameter::usize(
+        "seqlen",
+        4096,
+        "queries and keys that tiles are compiled for on sm_90a; a run goes by its inputs",
+    ),
 ];
 
 const REF_PARAMETERS: &[Parameter] = &[
@@ -312,6 +324,34 @@ const REF_PARAMETERS: &[Parameter] = &[
     Parameter::choice("dtype", REF_DTYPES, "f32", "element type of Q, K and V; O is f32"),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
 ];
+
+/// The tiles of `fmha_fwd`'s version for a target, with its smaller tiling where it has several.
+fn fwd_tiles(settings: &Settings, target: Target) -> Result<Vec<Tile>, Error> {
+    let geometry = geometry(settings)?;
+    let by_shape = TilingChoice::from_settings(settings)? == TilingChoice::Auto;
+    let hopper =
+        HopperGeometry::new(geometry.head_dim, geometry.causal, 1, 1).filter(|_| target == Target::SM_90A && by_shape);
+    let (rows, keys) = match hopper {
+        Some(tiles) => (tiles.block_m(), tiles.block_n),
+        None if target.is_nvidia() => {
+            let tiling = mma::Tiling::small(&geometry);
+            (tiling.block_m(), tiling.block_n())
+        }
+        None => (mfma::BLOCK_M, mfma::block_n(geometry.head_dim)),
+    };
+    Ok(vec![Tile::new("Sq", rows), Tile::new("Sk", keys)])
+}
+
+static FWD: Laddered = Laddered {
+    runner: &AttentionRunner { forward: run_fwd },
+    ladder: ladders::attention(|settings, target| fwd_tiles(settings, target).unwrap_or_default()),
+};
+
+// One block computes one query, and goes through the keys one for each thread at a time.
+static REF: Laddered = Laddered {
+    runner: &AttentionRunner { forward: run_ref },
+    ladder: ladders::attention_by_row(|_, _| vec![Tile::new("Sk", reference::THREADS)]),
+};
 
 /// `fmha_fwd` by name.
 pub static FMHA_FWD: KernelEntry = KernelEntry {
@@ -325,7 +365,10 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
         let choice = TilingChoice::from_settings(settings)?;
         if target == Target::SM_90A
             && choice == TilingChoice::Auto
-            && let Some(tiles) = HopperGeometry::new(geometry.head_dim, geometry.causal, 0)
+            && let Some(tiles) = {
+                let seqlen = settings.usize("seqlen")?;
+                HopperGeometry::new(geometry.head_dim, geometry.causal, seqlen, seqlen)
+            }
         {
             return Ok(match dtype {
                 "bf16" => Box::new(hopper::fmha_fwd_hopper::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
@@ -343,7 +386,7 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
             (_, false) => Box::new(mfma::fmha_fwd_mfma::<F16>::new(geometry)),
         })
     },
-    runner: Some(&AttentionRunner { forward: run_fwd }),
+    runner: Some(&FWD),
 };
 
 /// `fmha_ref` by name.
@@ -360,7 +403,7 @@ pub static FMHA_REF: KernelEntry = KernelEntry {
             _ => Box::new(reference::fmha_ref::<F32, F32>::new(geometry)),
         })
     },
-    runner: Some(&AttentionRunner { forward: run_ref }),
+    runner: Some(&REF),
 };
 
 fn geometry(settings: &Settings) -> Result<Geometry, Error> {

@@ -19,9 +19,10 @@ use lacewing_core::prelude::*;
 use lacewing_core::types::Scalar;
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
-use lacewing_runtime::runner::{Dimension, SimpleRunner, TensorSpec, Wanted};
+use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, ElementOf, Error, KernelExt, LaunchStats, Tensors};
 
+use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
 
@@ -159,6 +160,11 @@ where
     Ok(Tensors::from([("c".to_owned(), c.to_host()?)]))
 }
 
+static LADDER: Laddered = Laddered {
+    runner: &RUNNER,
+    ladder: tiled(|_, _| vec![Tile::new("M", BLOCK), Tile::new("N", BLOCK), Tile::new("K", BLOCK_K)]),
+};
+
 /// `matmul` by name.
 pub static MATMUL: KernelEntry = KernelEntry {
     name: "matmul",
@@ -175,7 +181,7 @@ pub static MATMUL: KernelEntry = KernelEntry {
         (_, "f32") => build::<F16, F32>(settings, target),
         _ => build::<F16, F16>(settings, target),
     },
-    runner: Some(&RUNNER),
+    runner: Some(&LADDER),
 };
 
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {

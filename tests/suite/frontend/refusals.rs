@@ -323,3 +323,37 @@ fn a_static_assertion_says_what_was_written() {
       at `static_assert!(tile % 16 == 0 && tile != 0);`: false for this kernel and target
     ");
 }
+
+/// A host value cannot be changed by a run-time branch, so that this loop of the host would never end.
+#[kernel(block = [32, 1, 1])]
+fn endless_on_the_host(n: I32, y: TensorMut<I32, 1>) {
+    let mut left = Some(n);
+    while let Some(value) = left {
+        if value > 3 {
+            left = None;
+        } else {
+            y.at(value).store(value);
+        }
+    }
+}
+
+#[kernel(block = [32, 1, 1])]
+fn without_end(n: I32, y: TensorMut<I32, 1>) {
+    for k in constexpr(0..) {
+        y.at(k as usize % 4).store(n + k);
+    }
+}
+
+#[test]
+fn a_loop_of_the_host_that_does_not_end_is_refused() {
+    insta::assert_snapshot!(refusal(&endless_on_the_host::new(), Target::SM_80), @"
+    the host part of `left` changed inside a run-time branch, from `Some` to `None`
+      at `if value > 3 {`: this code is traced once, but runs any number of times
+      help: keep what changes at run time in kernel types, or make the control flow compile-time
+    ");
+    insta::assert_snapshot!(refusal(&without_end::new(), Target::SM_80), @"
+    this kernel has more than 200000 operations: does a compile-time loop end?
+      at `y.at(k as usize % 4).store(n + k);`: made again and again
+      help: loops over host values are unrolled; for one that runs on the device, write `range(..)`
+    ");
+}

@@ -41,8 +41,8 @@ pub struct WarpgroupRole {
 pub fn warpgroup_roles<const N: usize>(roles: [(usize, u32); N]) -> [WarpgroupRole; N] {
     let loc = Location::caller();
     let entry = trace::with(|t| t.entry_registers).flatten();
-    if let Err(fault) = check(&roles, ids::block_threads() as usize, entry) {
-        trace::error(loc, fault);
+    if let Some(problem) = problem(&roles, ids::block_threads() as usize, entry) {
+        trace::error(loc, problem);
     }
     let warp = uniform_at(I32::from_raw(ids::warp(loc)), loc);
     let warpgroup = I32::from_raw(arith::binary(Binary::Shr, ScalarType::U32, warp.raw(), int(2, loc), loc));
@@ -57,31 +57,35 @@ pub fn warpgroup_roles<const N: usize>(roles: [(usize, u32); N]) -> [WarpgroupRo
     })
 }
 
-/// The sum rule and its kin.
-fn check(roles: &[(usize, u32)], threads: usize, entry: Option<u32>) -> Result<(), Diagnostic> {
+/// What breaks the sum rule or its kin.
+fn problem(roles: &[(usize, u32)], threads: usize, entry: Option<u32>) -> Option<Diagnostic> {
     let warpgroups: usize = roles.iter().map(|(count, _)| count).sum();
     if warpgroups * WARPGROUP != threads {
         let message = format!("roles for {warpgroups} warpgroups in a block of {threads} threads");
-        return Err(Diagnostic::error(message).help(format!("a warpgroup has {WARPGROUP} threads")));
+        return Some(Diagnostic::error(message).help(format!("a warpgroup has {WARPGROUP} threads")));
     }
     if let Some((_, registers)) = roles.iter().find(|(_, n)| n % 8 != 0 || !(24..=256).contains(n)) {
         let message = format!("a role with {registers} registers a thread");
-        return Err(Diagnostic::error(message).help("shares are multiples of 8 from 24 to 256"));
+        return Some(Diagnostic::error(message).help("shares are multiples of 8 from 24 to 256"));
     }
     let Some(entry) = entry else {
-        return Err(Diagnostic::error("roles with registers in a kernel that does not limit them")
-            .help("add `min_blocks = 1` to `#[kernel(..)]`: it decides how many registers a thread starts with"));
+        return Some(
+            Diagnostic::error("roles with registers in a kernel that does not limit them")
+                .help("add `min_blocks = 1` to `#[kernel(..)]`: it decides how many registers a thread starts with"),
+        );
     };
     let wanted: usize = roles.iter().map(|(count, registers)| count * *registers as usize).sum();
     let available = warpgroups * entry as usize;
     if wanted > available {
         let terms: Vec<_> = roles.iter().map(|(count, registers)| format!("{count} x {registers}")).collect();
         let message = format!("these roles want {} = {wanted} registers a lane", terms.join(" + "));
-        return Err(Diagnostic::error(message)
-            .label(format!("{warpgroups} warpgroups start with {entry} each: {available}"))
-            .help("the kernel would wait forever: give a role less"));
+        return Some(
+            Diagnostic::error(message)
+                .label(format!("{warpgroups} warpgroups start with {entry} each: {available}"))
+                .help("the kernel would wait forever: give a role less"),
+        );
     }
-    Ok(())
+    None
 }
 
 impl WarpgroupRole {

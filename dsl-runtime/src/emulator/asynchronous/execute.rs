@@ -144,7 +144,7 @@ pub(crate) fn finish(warp: &mut Warp, block: &BlockMemory<'_>) -> Option<(Pc, Fa
         }
     }
     if let Some(state) = block.asynchronous {
-        state.borrow_mut().warp_ended(own.cluster.is_some());
+        state.borrow_mut().warp_ended(block.rank, own.cluster.is_some());
     }
     None
 }
@@ -368,6 +368,9 @@ impl Context<'_, '_, '_> {
 
     /// The mbarrier that a lane names, if the warp may use it; `by_copy` for the copy engine.
     fn barrier(&mut self, rank: u32, address: u32, lane: u32, by_copy: bool) -> Step {
+        if self.state.blocks.get(rank as usize).is_some_and(|block| block.running == 0) {
+            return Err(broken(lane, AsyncFault::BlockEnded { rank }));
+        }
         let Some(barrier) = self.state.barrier(rank, address) else {
             return Err(broken(lane, AsyncFault::NotABarrier { address }));
         };

@@ -18,6 +18,8 @@ pub(crate) enum AsyncFault {
     BarrierOverflow { address: u32, overflow: Overflow, count: u32, bytes: i64 },
     /// There is no such block in the cluster.
     NoSuchRank { rank: u32, blocks: u32 },
+    /// All warps of that block have ended.
+    BlockEnded { rank: u32 },
     /// A value that must be the same in all lanes is not.
     NotUniform { what: &'static str, values: [u32; 2] },
     /// A named barrier that does not exist.

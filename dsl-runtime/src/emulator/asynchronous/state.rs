@@ -30,6 +30,8 @@ pub(crate) enum Wait {
 pub(crate) struct BlockState {
     /// By address.
     pub(crate) barriers: BTreeMap<u32, Mbarrier>,
+    /// Warps that have not ended.
+    pub(crate) running: u32,
     /// Registers of a thread of each warp.
     pub(crate) registers: Vec<u32>,
     /// Registers of one lane of a warp that no warp has.
@@ -87,6 +89,7 @@ impl BlockState {
         let warps = program.warps() as usize;
         Self {
             barriers: BTreeMap::new(),
+            running: program.warps(),
             registers: vec![entry_registers(program); warps],
             free_registers: 0,
             steps: vec![Vec::new(); warps.div_ceil(4)],
@@ -263,7 +266,10 @@ impl<'a> AsyncState<'a> {
     }
 
     /// A warp has ended: the others do not wait for it any more.
-    pub(crate) fn warp_ended(&mut self, has_arrived: bool) {
+    pub(crate) fn warp_ended(&mut self, rank: u32, has_arrived: bool) {
+        if let Some(block) = self.blocks.get_mut(rank as usize) {
+            block.running = block.running.saturating_sub(1);
+        }
         self.cluster.running = self.cluster.running.saturating_sub(1);
         if has_arrived {
             self.cluster.arrived = self.cluster.arrived.saturating_sub(1);

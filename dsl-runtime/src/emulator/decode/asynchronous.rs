@@ -96,8 +96,6 @@ impl Decoder {
                 self.builtin(op, |_| Builtin::ClusterRank)?;
                 return Ok(true);
             }
-            // Orders instructions of the compiler, not of the machine.
-            "lw.sched_barrier" => return Ok(true),
             _ => return Ok(false),
         };
         if self.halves != 1 && !matches!(decoded, AsyncOp::Uniform { .. }) {

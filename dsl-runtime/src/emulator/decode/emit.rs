@@ -49,6 +49,8 @@ pub(crate) struct Decoder {
     pub(crate) known: HashMap<ValueKey, i64>,
     /// The member of shared memory that a pointer was made from.
     pub(crate) members: HashMap<ValueKey, u32>,
+    /// The parameter that a pointer to global memory was made from.
+    pub(crate) origins: HashMap<ValueKey, u32>,
     /// The parameter that a tensor map is.
     pub(crate) maps: HashMap<ValueKey, u32>,
     /// The kernel's parameters in source order.
@@ -79,6 +81,7 @@ impl Decoder {
             constants: HashMap::new(),
             known: HashMap::new(),
             members: HashMap::new(),
+            origins: HashMap::new(),
             maps: HashMap::new(),
             params: Vec::new(),
             flight: Flight::default(),
@@ -123,6 +126,18 @@ impl Decoder {
         self.program.locations.push(self.location);
         self.program.op_halves.push(self.half);
         self.program.ops.len() as u32 - 1
+    }
+
+    /// Notes that an operation accesses global memory through a parameter's pointer.
+    pub(crate) fn note_use(&mut self, op: &OperationRef<'_, '_>, pointer: ValueKey) {
+        if let Some(&parameter) = self.origins.get(&pointer) {
+            let name = op_name(op);
+            let is_write = name.contains("store") || name.contains("atomic");
+            let found = program::Use { parameter, place: self.location, is_write };
+            if !self.program.uses.contains(&found) {
+                self.program.uses.push(found);
+            }
+        }
     }
 
     /// Index of the next operation.

@@ -86,6 +86,9 @@ impl Decoder {
         if let Some(&member) = self.members.get(&value_key(base_value)) {
             self.members.insert(value_key(result), member);
         }
+        if let Some(&parameter) = self.origins.get(&value_key(base_value)) {
+            self.origins.insert(value_key(result), parameter);
+        }
         let d = self.result(op, 0)?;
         let scale = element.bytes();
         for half in 0..self.halves {
@@ -147,6 +150,7 @@ impl Decoder {
         half: u32,
     ) -> Result<u32, Error> {
         let value = op.operand(pointer).map_err(|_| self.unknown(op))?;
+        self.note_use(op, value_key(value));
         let member = self.members.get(&value_key(value)).copied().unwrap_or(0);
         let (low, high) = self.program.members.get(member as usize).map_or((0, 0), |m| (m.low, m.high));
         if ty.elem == Elem::I1 || !align.is_power_of_two() {

@@ -64,6 +64,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         shared_bytes: meta.shared_bytes,
         members: vec![Member { name: "shared memory".into(), low: 0, high: meta.shared_bytes }],
         parameters: Vec::new(),
+        uses: Vec::new(),
         ops: Vec::new(),
         locations: Vec::new(),
         places: Vec::new(),
@@ -154,6 +155,9 @@ impl Decoder {
             }
             let base = self.slots.take_fresh(ty.slots() * self.halves);
             self.bind(value_key(argument), Place { ty, base, stride: ty.slots() });
+            if matches!(kind, ParameterKind::Pointer { .. }) {
+                self.origins.insert(value_key(argument), self.program.parameters.len() as u32);
+            }
             self.program.parameters.push(Parameter { name, kind, slot: base });
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! Asynchronous copies from global to shared memory.
 //!
-//! A copy is checked where it is started and lands when its group is waited for, no earlier: a kernel
-//! that forgets to wait reads bytes that count as unwritten.
+//! A copy is checked where it is started. With the scheduler's seed 0 it lands when its group is waited for, no earlier: a
+//! kernel that forgets to wait reads bytes that count as unwritten. Other seeds execute some copies earlier, which a GPU may
+//! do as well: what is still read where a copy lands shows then.
 
 use super::access::AccessError;
 use crate::emulator::lanes::{LANES, Registers};
@@ -18,6 +19,8 @@ struct Pending {
     bytes: u32,
     source: [u64; LANES],
     destination: [u32; LANES],
+    /// Whether it has been executed before its wait.
+    landed: bool,
 }
 
 /// What a warp has started and not waited for.
@@ -26,6 +29,8 @@ pub(crate) struct CopyQueue {
     /// Closed groups, oldest first; the last group is open.
     groups: Vec<Vec<Pending>>,
     open: Vec<Pending>,
+    /// Decides how early copies are executed; 0 for as late as the kernel's waits allow.
+    pace: u64,
 }
 
 /// Which side of a copy failed.
@@ -39,6 +44,22 @@ impl CopyQueue {
     pub(crate) fn clear(&mut self) {
         self.groups.clear();
         self.open.clear();
+    }
+
+    /// Sets how early copies are executed. With 0 all wait for their wait; otherwise some are executed where they are
+    /// started, some where their group is closed, and some at the wait, by a sequence that the number starts.
+    pub(crate) fn set_pace(&mut self, pace: u64) {
+        self.pace = pace;
+    }
+
+    /// Whether this is one of the occasions on which a copy is executed early: one in four.
+    fn is_early(&mut self) -> bool {
+        if self.pace == 0 {
+            return false;
+        }
+        // A linear congruential step (Knuth's constants); its upper bits are well mixed. The state stays odd, never 0.
+        self.pace = self.pace.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_406) | 1;
+        self.pace >> 62 == 0
     }
 
     /// Checks both sides and queues the copy.
@@ -70,7 +91,12 @@ impl CopyQueue {
             })?;
             shared.mark_unwritten(at, len);
         }
-        self.open.push(Pending { pc, active, valid, bytes: to.bytes, source, destination });
+        let landed = self.is_early();
+        let copy = Pending { pc, active, valid, bytes: to.bytes, source, destination, landed };
+        if landed {
+            copy.land(global, shared);
+        }
+        self.open.push(copy);
         Ok(())
     }
 
@@ -80,8 +106,15 @@ impl CopyQueue {
     }
 
     /// Closes the open group.
-    pub(crate) fn commit(&mut self) {
-        self.groups.push(std::mem::take(&mut self.open));
+    pub(crate) fn commit(&mut self, global: &GlobalMemory<'_>, shared: &SharedMemory) {
+        let mut group = std::mem::take(&mut self.open);
+        if !group.is_empty() && self.is_early() {
+            for copy in group.iter_mut().filter(|copy| !copy.landed) {
+                copy.land(global, shared);
+                copy.landed = true;
+            }
+        }
+        self.groups.push(group);
     }
 
     /// Where the oldest copy that has not landed was started.
@@ -99,7 +132,9 @@ impl CopyQueue {
     ) {
         let landing = self.groups.len().saturating_sub(keep);
         for copy in self.groups.drain(..landing).flatten() {
-            copy.land(global, shared);
+            if !copy.landed {
+                copy.land(global, shared);
+            }
             if let Some((races, warp)) = &mut races {
                 copy.touch(races, *warp, Touch::CopyEnd).ok();
             }

@@ -428,6 +428,16 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                         Touch::Atomic
                     );
                 } else {
+                    if block.races.is_some() {
+                        let visitor = Visitor { warp: warp.index, pc: pc as u32 };
+                        let how = (visitor, block.time, block.synchronised.get());
+                        let result = order::global_atomic(&block.global, &regs, op, mask, access, how);
+                        if let Err((lane, conflict)) = result {
+                            let address = regs.lane::<u64>(op.address, lane as usize % 32);
+                            let (access, is_write) = (op.access, true);
+                            stop!(lane, FaultKind::BlockRace { conflict, address, access, is_write })
+                        }
+                    }
                     block.synchronised.set(true);
                 }
             }
@@ -444,7 +454,7 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
                     Err(CopyError::Destination(error)) => checked!(Err::<(), _>(error), op.to, true, Action::Write),
                 }
             }
-            Op::CopyCommit => warp.copies.commit(),
+            Op::CopyCommit => warp.copies.commit(&block.global, block.shared),
             Op::CopyWait { groups } => {
                 let mut races = block.races.map(RefCell::borrow_mut);
                 let races = races.as_deref_mut().map(|races| (races, warp.index));
@@ -521,6 +531,9 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
 
             Op::If { cond, otherwise } => {
                 let holds = regs.mask(cond);
+                if block.checks.performance {
+                    warp.traffic.branch(pc as u32, mask, holds);
+                }
                 warp.frames.push(Frame { mask, other: mask & !holds });
                 mask &= holds;
                 if mask == 0 {

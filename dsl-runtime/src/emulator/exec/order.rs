@@ -193,6 +193,30 @@ pub(crate) fn global(
     global_lanes(memory, regs, address, lanes, access, (visitor, time, is_write))
 }
 
+/// Tests and notes a read-modify-write of global memory for races with plain accesses of other blocks. `ordered` says
+/// whether the block has executed one before.
+#[inline(never)]
+pub(crate) fn global_atomic(
+    memory: &GlobalMemory<'_>,
+    regs: &Registers<'_>,
+    op: &AtomicOp,
+    active: u64,
+    access: &Access,
+    (visitor, time, ordered): (Visitor, u32, bool),
+) -> Result<(), (u32, BlockConflict)> {
+    let (lanes, addresses) = (half_of(active, access.half), regs.read::<u64>(op.address));
+    for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+        let (region, offset) = memory.region(addresses[lane]);
+        let Some(races) = &region.races else { continue };
+        let lane = lane as u32 + 32 * u32::from(access.half);
+        let mine = Epoch::new(time, visitor.pc, visitor.warp, lane);
+        if let Some(conflict) = races.touch_atomic(mine, offset as usize, access.bytes as usize, ordered) {
+            return Err((lane, conflict));
+        }
+    }
+    Ok(())
+}
+
 #[inline(never)]
 fn global_lanes(
     memory: &GlobalMemory<'_>,

@@ -33,6 +33,23 @@ pub struct LineCost {
     /// The largest number of words that one bank had to serve in one cycle's group of lanes; for
     /// global memory the largest ratio of sectors to the least, rounded up.
     pub degree: u64,
+    /// Accesses to global memory of which every lane goes on where the access before stopped: one access of a vector
+    /// could do the work of several.
+    pub adjacent: u64,
+    /// Of those, how many make a pair that starts at a multiple of its size, as a vector must.
+    pub aligned: u64,
+}
+
+/// How often a branch of the source parted the lanes of a warp, by
+/// [`Checks::performance`](super::super::Checks::performance).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchCost {
+    /// The branch in the source.
+    pub location: SourceLocation,
+    /// How often warps came to it.
+    pub executed: u64,
+    /// How often some lanes went one way and some the other, so that the warp went both.
+    pub divergent: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +58,15 @@ struct Cost {
     cost: u64,
     least: u64,
     degree: u64,
+    adjacent: u64,
+    aligned: u64,
+}
+
+/// The global access before, to see whether the next goes on from it.
+struct Last {
+    active: u32,
+    bytes: u32,
+    addresses: [u64; LANES],
 }
 
 impl Cost {
@@ -49,12 +75,19 @@ impl Cost {
         self.cost += other.cost;
         self.least += other.least;
         self.degree = self.degree.max(other.degree);
+        self.adjacent += other.adjacent;
+        self.aligned += other.aligned;
     }
 }
 
 /// Costs by operation.
 #[derive(Default)]
-pub(crate) struct Traffic(BTreeMap<Pc, Cost>);
+pub(crate) struct Traffic {
+    costs: BTreeMap<Pc, Cost>,
+    /// Executions of a branch, and those that parted the warp.
+    branches: BTreeMap<Pc, (u64, u64)>,
+    last: Option<Box<Last>>,
+}
 
 /// Groups of lanes that banks serve together, and the number of banks (PTX ISA and CUDA C++ guide:
 /// 32 lanes of 4 bytes, halves of 8, quarters of 16; CDNA3: measured groups of `ds_read_b128`; gfx950
@@ -111,7 +144,7 @@ fn cycles(words: &mut Vec<u32>, banks: usize) -> u64 {
 
 impl Traffic {
     fn add(&mut self, pc: Pc, cost: Cost) {
-        self.0.entry(pc).or_default().add(cost);
+        self.costs.entry(pc).or_default().add(cost);
     }
 
     /// One access of half a wave, or a warp, to shared memory.
@@ -178,20 +211,60 @@ impl Traffic {
         if least > 0 {
             // An access that starts inside a sector cannot help one more.
             let degree = cost.saturating_sub(1).max(least).div_ceil(least);
-            self.add(pc, Cost { accesses: 1, cost, least, degree });
+            let (adjacent, aligned) = self.follow(lanes, access.bytes, &addresses);
+            self.add(pc, Cost { accesses: 1, cost, least, degree, adjacent, aligned });
         }
     }
 
+    /// Whether an access goes on where the one before stopped, in every lane, and whether the two make one aligned
+    /// vector.
+    fn follow(&mut self, active: u32, bytes: u32, addresses: &[u64; LANES]) -> (u64, u64) {
+        let size = u64::from(bytes);
+        let all = |holds: &dyn Fn(usize) -> bool| (0..LANES).filter(|lane| active >> lane & 1 == 1).all(holds);
+        let before = self.last.as_ref().filter(|last| last.active == active && last.bytes == bytes && bytes < 16);
+        let adjacent = before.is_some_and(|last| all(&|lane| addresses[lane] == last.addresses[lane] + size));
+        let aligned = adjacent && before.is_some_and(|last| all(&|lane| last.addresses[lane].is_multiple_of(2 * size)));
+        self.last = Some(Box::new(Last { active, bytes, addresses: *addresses }));
+        (u64::from(adjacent), u64::from(aligned))
+    }
+
+    /// One execution of a branch by lanes of which those of `holds` take it.
+    pub(crate) fn branch(&mut self, pc: Pc, active: u64, holds: u64) {
+        let (executed, divergent) = self.branches.entry(pc).or_default();
+        *executed += 1;
+        *divergent += u64::from(active & holds != 0 && active & !holds != 0);
+    }
+
+    /// Branches by source line, those that part most warps first.
+    pub(crate) fn branches(&self, program: &Program) -> Vec<BranchCost> {
+        let mut lines: BTreeMap<(String, u32, u32), BranchCost> = BTreeMap::new();
+        for (&pc, &(executed, divergent)) in &self.branches {
+            let Some(location) = program.place(pc).location else { continue };
+            let key = (location.file.clone(), location.line, location.column);
+            let line = lines.entry(key).or_insert(BranchCost { location, executed: 0, divergent: 0 });
+            line.executed += executed;
+            line.divergent += divergent;
+        }
+        let mut lines: Vec<BranchCost> = lines.into_values().collect();
+        lines.sort_by_key(|line| std::cmp::Reverse(line.divergent));
+        lines
+    }
+
     pub(crate) fn merge(&mut self, other: &mut Self) {
-        for (pc, cost) in std::mem::take(&mut other.0) {
+        for (pc, cost) in std::mem::take(&mut other.costs) {
             self.add(pc, cost);
+        }
+        for (pc, (executed, divergent)) in std::mem::take(&mut other.branches) {
+            let all = self.branches.entry(pc).or_default();
+            all.0 += executed;
+            all.1 += divergent;
         }
     }
 
     /// By source line, the most expensive first.
     pub(crate) fn lines(&self, program: &Program) -> Vec<LineCost> {
         let mut lines: BTreeMap<(String, u32, u32, Space), (SourceLocation, Cost)> = BTreeMap::new();
-        for (&pc, &cost) in &self.0 {
+        for (&pc, &cost) in &self.costs {
             let Some(location) = program.place(pc).location else { continue };
             let global = matches!(program.ops.get(pc as usize), Some(Op::LoadGlobal { .. } | Op::StoreGlobal { .. }));
             let space = if global { Space::Global } else { Space::Shared };
@@ -201,8 +274,8 @@ impl Traffic {
         let mut lines: Vec<LineCost> = lines
             .into_iter()
             .map(|((.., space), (location, cost))| {
-                let Cost { accesses, cost, least, degree } = cost;
-                LineCost { location, space, accesses, cost, least, degree }
+                let Cost { accesses, cost, least, degree, adjacent, aligned } = cost;
+                LineCost { location, space, accesses, cost, least, degree, adjacent, aligned }
             })
             .collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.cost - line.least));

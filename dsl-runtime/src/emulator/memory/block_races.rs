@@ -9,6 +9,8 @@ use super::epoch::Epoch;
 /// Who wrote and read each cell of a buffer that the kernel may write.
 pub(crate) struct BlockRaces {
     shift: u32,
+    /// Whether a block's last write to a cell is kept, instead of its first: a store more for each write.
+    keep_last: bool,
     writes: Box<[AtomicU64]>,
     reads: Box<[AtomicU64]>,
 }
@@ -55,15 +57,42 @@ pub(crate) fn time_of_block(linear: u64) -> u32 {
 }
 
 impl BlockRaces {
-    /// A shadow for a buffer, with cells of `1 << shift` bytes. The memory that the system would not give, in bytes,
-    /// when it refuses.
-    pub(crate) fn new(bytes: usize, shift: u32) -> Result<Self, u128> {
+    /// A shadow for a buffer, with cells of `1 << shift` bytes; `keep_last` as in the field. The memory that the system
+    /// would not give, in bytes, when it refuses.
+    pub(crate) fn new(bytes: usize, shift: u32, keep_last: bool) -> Result<Self, u128> {
         let cells = bytes.div_ceil(1 << shift);
         let refused = 2 * cells as u128 * size_of::<AtomicU64>() as u128;
         match (zeros(cells), zeros(cells)) {
-            (Some(writes), Some(reads)) => Ok(Self { shift, writes, reads }),
+            (Some(writes), Some(reads)) => Ok(Self { shift, keep_last, writes, reads }),
             _ => Err(refused),
         }
+    }
+
+    /// Who wrote each cell, and the logarithm of a cell's size.
+    pub(crate) fn writes(&self) -> (u32, Vec<Epoch>) {
+        (self.shift, self.writes.iter().map(|epoch| Epoch(epoch.load(Ordering::Relaxed))).collect())
+    }
+
+    /// Notes a read-modify-write; gives the first plain access of another block that it races with, unless `ordered` says
+    /// that the block may know what others did.
+    pub(crate) fn touch_atomic(&self, mine: Epoch, at: usize, len: usize, ordered: bool) -> Option<BlockConflict> {
+        let first = at >> self.shift;
+        let end = (at + len + (1 << self.shift) - 1) >> self.shift;
+        let (writes, reads) = (self.writes.get(first..end)?, self.reads.get(first..end)?);
+        let mut found = None;
+        for (i, (write, read)) in writes.iter().zip(reads).enumerate() {
+            let byte = ((first + i) as u64) << self.shift;
+            let other = |epoch: Epoch| epoch.0 != 0 && epoch.time() != mine.time() && !epoch.is_atomic();
+            let earlier = Epoch(write.swap(mine.atomic().0, Ordering::SeqCst));
+            if !ordered && other(earlier) {
+                found = found.or(Some(BlockConflict { byte, earlier, earlier_read: false }));
+            }
+            let earlier = Epoch(read.load(Ordering::SeqCst));
+            if !ordered && other(earlier) {
+                found = found.or(Some(BlockConflict { byte, earlier, earlier_read: true }));
+            }
+        }
+        found
     }
 
     /// Notes an access; gives the first that it races with. `mine` has the time of the block.
@@ -79,7 +108,7 @@ impl BlockRaces {
             // Exchanges make one of two simultaneous accesses see the other.
             let earlier = if is_write {
                 let last = Epoch(write.load(Ordering::Relaxed));
-                if last.time() == mine.time() { last.0 } else { write.swap(mine.0, Ordering::SeqCst) }
+                if last.time() != mine.time() || self.keep_last { write.swap(mine.0, Ordering::SeqCst) } else { last.0 }
             } else {
                 let last = Epoch(read.load(Ordering::Relaxed));
                 if last.time() != mine.time() && last.time() != MANY_BLOCKS {

@@ -24,6 +24,8 @@ struct Allocation {
     bytes: usize,
     /// `None` when the host has filled the buffer: then no read needs a test.
     written: Option<BitShadow>,
+    /// What kernels have read, for buffers that are watched.
+    read: Option<BitShadow>,
     /// Taken shared by launches that only read the buffer, exclusive by those that may write it.
     lock: RwLock<()>,
 }
@@ -48,7 +50,17 @@ impl Buffer {
 
     fn new(bytes: usize, fill: u32, written: Option<BitShadow>) -> Self {
         let cells = (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(fill)).collect();
-        Self(Arc::new(Allocation { cells, bytes, written, lock: RwLock::new(()) }))
+        Self(Arc::new(Allocation { cells, bytes, written, read: None, lock: RwLock::new(()) }))
+    }
+
+    /// The same buffer, which from now on knows what kernels read of it ([`unread`](Self::unread)). A buffer that
+    /// has clones already stays as it is.
+    #[must_use]
+    pub fn watched(mut self) -> Self {
+        if let Some(allocation) = Arc::get_mut(&mut self.0) {
+            allocation.read = Some(BitShadow::new(allocation.bytes));
+        }
+        self
     }
 
     /// Size in bytes.
@@ -80,6 +92,17 @@ impl Buffer {
     pub fn unwritten(&self) -> Vec<Range<usize>> {
         let _guard = self.0.lock.read().unwrap_or_else(PoisonError::into_inner);
         self.0.written.as_ref().map(BitShadow::unwritten).unwrap_or_default()
+    }
+
+    /// The ranges of bytes that no kernel has read; none for a buffer that is not [`watched`](Self::watched).
+    pub fn unread(&self) -> Vec<Range<usize>> {
+        let _guard = self.0.lock.read().unwrap_or_else(PoisonError::into_inner);
+        self.0.read.as_ref().map(BitShadow::unwritten).unwrap_or_default()
+    }
+
+    /// Whether the buffer knows which bytes are written: one that the host has filled at once does not.
+    pub(crate) fn tracks_writes(&self) -> bool {
+        self.0.written.is_some()
     }
 
     /// Whether two handles share their bytes.
@@ -135,7 +158,8 @@ pub(crate) struct LockedBuffers<'a> {
 
 impl<'a> LockedBuffers<'a> {
     /// Locks distinct buffers; each with its name in reports and whether the kernel may write it.
-    /// `race_shift` asks for a shadow of races between blocks, with cells of so many bytes.
+    /// `race_shift` asks for a shadow of races between blocks, with cells of so many bytes; `keep_last` for the last
+    /// writer of each cell in it, instead of the first of its block.
     ///
     /// # Errors
     /// What to tell the user when the system has no memory for the shadow.
@@ -143,6 +167,7 @@ impl<'a> LockedBuffers<'a> {
         buffers: &'a [(Buffer, String, bool)],
         check_written: bool,
         race_shift: Option<u32>,
+        keep_last: bool,
     ) -> Result<Self, String> {
         let mut order: Vec<&(Buffer, String, bool)> = buffers.iter().collect();
         order.sort_by_key(|(buffer, _, _)| Arc::as_ptr(&buffer.0).cast::<()>());
@@ -161,6 +186,7 @@ impl<'a> LockedBuffers<'a> {
             cells: &[],
             bytes: 0,
             written: None,
+            read: None,
             check_written: false,
             writable: false,
             name: "null",
@@ -168,7 +194,7 @@ impl<'a> LockedBuffers<'a> {
         };
         let mut views = vec![null];
         for (buffer, name, writable) in buffers {
-            let races = race_shift.filter(|_| *writable).map(|shift| BlockRaces::new(buffer.0.bytes, shift));
+            let races = race_shift.filter(|_| *writable).map(|shift| BlockRaces::new(buffer.0.bytes, shift, keep_last));
             let races = races.transpose().map_err(|refused| {
                 format!(
                     "looking for races between blocks in `{name}` ({} bytes) needs {refused} bytes of host memory, \
@@ -180,6 +206,7 @@ impl<'a> LockedBuffers<'a> {
                 cells: &buffer.0.cells,
                 bytes: buffer.0.bytes,
                 written: buffer.0.written.as_ref(),
+                read: buffer.0.read.as_ref(),
                 check_written,
                 writable: *writable,
                 name,
@@ -240,6 +267,7 @@ pub(crate) struct GlobalView<'a> {
     cells: &'a [AtomicU32],
     pub(crate) bytes: usize,
     written: Option<&'a BitShadow>,
+    read: Option<&'a BitShadow>,
     check_written: bool,
     /// Whether the kernel may write it. Then blocks that run in parallel use relaxed atomic accesses,
     /// one cell at a time: races of the kernel stay races of values. Otherwise accesses are plain,
@@ -338,6 +366,9 @@ impl Region for GlobalView<'_> {
 
     #[inline(always)]
     fn check_written(&self, offset: usize, len: usize) -> Result<(), AccessFault> {
+        if let Some(read) = self.read {
+            read.set(offset, len);
+        }
         match self.written {
             Some(written) if self.check_written && !written.all(offset, len) => Err(AccessFault::Uninitialized),
             _ => Ok(()),
@@ -372,5 +403,7 @@ mod tests {
         assert_eq!(buffer.read()[9..], [9, 9]);
         assert_eq!(Buffer::from_bytes(&[1, 2, 3]).read(), [1, 2, 3]);
         assert!(Buffer::zeroed(5).unwritten().is_empty());
+        assert!(buffer.unread().is_empty());
+        assert_eq!(Buffer::zeroed(5).watched().unread(), [0..5]);
     }
 }

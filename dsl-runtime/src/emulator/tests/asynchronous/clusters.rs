@@ -133,6 +133,39 @@ fn arrivals_at_another_block() {
 }
 
 #[test]
+fn an_arrival_at_a_block_that_has_ended() {
+    // Block 0 ends at once; block 1 arrives at its mbarrier.
+    let mut body = Body::new();
+    let bar = body.shared("all", 0, 8);
+    let rank = body.value("\"lw.cluster_rank\"() : () -> i32");
+    body.by_first(|body| {
+        body.init(1, &bar, 1000);
+        body.fence("mbarrier_init");
+    });
+    sync(&mut body, 5, "sync");
+    let one = body.i32(1);
+    let late = body.value(&format!("arith.cmpi eq, {rank}, {one} : i32"));
+    body.when(&late, |body| {
+        // Long enough for the other block to end, whatever the order.
+        body.at(8, "\"lw.named_barrier\"() {id = 1 : i64, threads = 64 : i64, kind = \"sync\"} : () -> ()");
+        body.at(10, &format!("\"lw.mbarrier_arrive_peer\"({bar}, %zero) : (!llvm.ptr<3>, i32) -> ()"));
+    });
+    let kernel = cluster(64, 64, "", &body.text);
+    let program = kernel.decode();
+    let found: Vec<Report> = (0..20)
+        .filter_map(|seed| {
+            let launch = Launch { seed, ..Launch::new([2, 1, 1], Vec::new()) };
+            crate::emulator::run(&program, &launch).err().map(|report| *report)
+        })
+        .collect();
+    assert!(!found.is_empty());
+    for report in found {
+        assert_eq!((report.kind, line(&report)), (ReportKind::Mbarrier, Some(10)), "{report}");
+        assert_eq!(report.message, "block 0 of the cluster has ended, and its shared memory with it");
+    }
+}
+
+#[test]
 fn a_block_that_has_ended_does_not_hold_the_cluster() {
     let mut body = Body::new();
     let rank = body.value("\"lw.cluster_rank\"() : () -> i32");

@@ -246,6 +246,43 @@ fn an_operand_that_is_overwritten_before_the_wait_is_a_race_and_shows() {
 }
 
 #[test]
+fn a_copy_over_the_operand_of_a_product_in_flight() {
+    let build = |wait_first: bool| {
+        let mut body = Body::new();
+        let bar = body.shared("full", 2304, 8);
+        body.make(&[(&bar, 1)]);
+        let tiles = tiles(&mut body, true);
+        issue(&mut body, 20, "%acc", &tiles, None);
+        if wait_first {
+            wait(&mut body, 21, "%r", 0, "%acc");
+            body.barrier();
+        }
+        body.by_first(|body| {
+            body.expect(22, &bar, 256);
+            body.load(23, (&tiles.1, "%m", &bar), &["%zero".to_owned(), "%zero".to_owned()], 0);
+        });
+        if !wait_first {
+            wait(&mut body, 24, "%r", 0, "%acc");
+        }
+        body.wait(25, &bar, "%zero");
+        put(&mut body, 26, "%r#0");
+        body.text
+    };
+    let twos = Buffer::from_bytes(&[0; 256]);
+    let args = [args(), vec![map_of(&twos, 2, &[16, 8], &[16, 8], 32)]].concat();
+    let run = |body: &str| reports(&hopper(128, 4096, "a:in b:in d:out m:map/f16/16x8/32", body), [1, 1, 1], &args);
+    for report in run(&build(false)) {
+        assert_eq!((report.kind, line(&report)), (ReportKind::Race, Some(23)), "{report}");
+        assert!(report.message.contains("this TMA load of index "), "{report}");
+        assert!(report.message.ends_with("of `b` and the wgmma at k.rs:20:5"), "{report}");
+        assert!(report.notes.iter().any(|note| note == "the product reads its operands until its wait"), "{report}");
+    }
+    let right = build(true);
+    let results = under_seeds(&hopper(128, 4096, "a:in b:in d:out m:map/f16/16x8/32", &right), [1, 1, 1], &args);
+    assert!(to_f32s(&results[2]).iter().all(|&sum| sum == 16.0));
+}
+
+#[test]
 fn reads_of_what_nothing_wrote_are_found_at_the_product() {
     let mut body = Body::new();
     let tile = body.shared("a", 0, 2048);

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Attention forward against its peers on one Hopper GPU, interleaved: ours, PyTorch's cuDNN, FlashAttention-3 and -4.
+
+    cargo build --release
+    python3 benches/peers/attention.py [--csv FILE] [--svg FILE] [--only D/N/CAUSAL,..]
+
+Needs a GPU of compute capability 9.0, PyTorch, and, to compare with them, the packages fa3-fwd and flash-attn-4. The kernels are compiled by
+`lacewing compile`, with ptxas where it finds one and by the driver otherwise, and launched through the driver's API. Before
+it is timed, each kernel is compared with attention in f64. Without a compiler on the machine with the GPU, run
+`--compile-to DIR` on another one first and `--compiled DIR` there.
+
+Times are medians of --rounds rounds; in each, every contestant runs --launches times in a row, one contestant after the
+other in an order drawn anew, so that all see the same clocks. TFLOP/s count 4 B H N N D operations, half of it when causal.
+"""
+
+import argparse
+import csv
+import ctypes
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+HEAD_DIMS = (64, 128, 256)
+LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+TOKENS, WIDTH = 16384, 2048
+
+
+def name_of(head_dim, seqlen, causal):
+    return f"fmha_{head_dim}_{seqlen}_{'causal' if causal else 'full'}"
+
+
+def compile_kernel(program, folder, head_dim, seqlen, causal):
+    """The trace, which describes the kernel, and a cubin or PTX."""
+    path = os.path.join(folder, name_of(head_dim, seqlen, causal))
+    settings = {"dtype": "bf16", "head_dim": head_dim, "causal": str(causal).lower(), "seqlen": seqlen}
+    command = [program, "compile", "fmha_fwd", "--target", "sm_90a"]
+    command += [word for setting in settings.items() for word in ("--set", "%s=%s" % setting)]
+    subprocess.run(command + ["--emit", "trace", "-o", path + ".mlir"], check=True)
+    made = subprocess.run(command + ["--emit", "cubin", "-o", path + ".image"], capture_output=True)
+    if made.returncode:
+        subprocess.run(command + ["--emit", "ptx", "-o", path + ".image"], check=True)
+    return path
+
+
+class Kernel:
+    """`fmha_fwd_hopper`, loaded; its trace says how to launch it."""
+
+    def __init__(self, driver, path):
+        self.driver = driver
+        text = open(path + ".mlir").read()
+        number = lambda pattern: int(re.search(pattern, text).group(1))
+        self.threads = number(r"known_block_size = array<i32: (\d+)")
+        self.shared = number(r"lw\.shared_bytes = (\d+)")
+        boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
+        self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes[:3]]
+        image = open(path + ".image", "rb").read() + b"\0"
+        module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
+        driver("cuModuleLoadData", ctypes.byref(module), image)
+        driver("cuModuleGetFunction", ctypes.byref(self.function), module, b"fmha_fwd_hopper")
+        driver("cuFuncSetAttribute", self.function, 8, self.shared)
+        self.block_m = (self.threads // 128 - 1) * 64
+
+    def tensor_map(self, tensor, box, swizzle):
+        """128 bytes, aligned to 64 (CUDA driver API, cuTensorMapEncodeTiled)."""
+        storage = (ctypes.c_uint8 * 192)()
+        address = (ctypes.addressof(storage) + 63) & ~63
+        dims = (ctypes.c_uint64 * 4)(*reversed(tensor.shape))
+        strides = (ctypes.c_uint64 * 3)(*(2 * stride for stride in reversed(tensor.stride()[:3])))
+        box, ones = (ctypes.c_uint32 * 4)(*box), (ctypes.c_uint32 * 4)(1, 1, 1, 1)
+        bf16, promote_256 = 9, 3
+        mode = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle]
+        self.driver("cuTensorMapEncodeTiled", ctypes.c_void_p(address), bf16, 4, ctypes.c_void_p(tensor.data_ptr()),
+                    dims, strides, box, ones, 0, mode, promote_256, 0)
+        return address, storage
+
+    def prepare(self, torch, q, k, v, kv_len, o, lse, scale):
+        """A launch as a function without arguments. All are [B, H, N, D] views."""
+        batch, heads, seqlen, _ = q.shape
+        counter = torch.zeros(1, dtype=torch.int32, device="cuda")
+        group = max(n for n in range(1, 17) if batch * heads % n == 0)
+        maps = [self.tensor_map(t, *box) for t, box in zip((q, k, v), self.boxes)]
+        values = []
+        for tensor in (kv_len, o, lse, counter):
+            values.append(ctypes.c_uint64(tensor.data_ptr()))
+            values += [ctypes.c_int32(extent) for extent in tensor.shape]
+            values += [ctypes.c_int64(stride) for stride in tensor.stride()]
+        values += [ctypes.c_int32(n) for n in (heads // k.shape[1], k.shape[2], group)] + [ctypes.c_float(scale)]
+        pointers = [address for address, _ in maps] + [ctypes.addressof(value) for value in values]
+        arguments = (ctypes.c_void_p * len(pointers))(*pointers)
+        work = -(-seqlen // self.block_m) * batch * heads
+        grid = min(work, torch.cuda.get_device_properties(0).multi_processor_count)
+
+        def launch(_keep=(maps, values, counter)):
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            self.driver("cuLaunchKernel", self.function, grid, 1, 1, self.threads, 1, 1, self.shared, stream, arguments, None)
+
+        return launch
+
+
+def load_driver():
+    library = ctypes.CDLL("libcuda.so.1")
+
+    def call(function, *arguments):
+        status = getattr(library, function)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            library.cuGetErrorString(status, ctypes.byref(text))
+            raise RuntimeError(f"{function}: {text.value.decode() if text.value else status}")
+
+    return call
+
+
+def exact(torch, q, k, v, causal, scale):
+    scores = q.double() @ k.double().transpose(-1, -2) * scale
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device="cuda").triu(1)
+        scores = scores.masked_fill(hidden, -math.inf)
+    return scores.softmax(-1) @ v.double()
+
+
+def medians(torch, contestants, rounds, launches):
+    for run in contestants.values():
+        run(), run()
+    torch.cuda.synchronize()
+    times = {name: [] for name in contestants}
+    for _ in range(rounds):
+        order = list(contestants.items())
+        random.shuffle(order)
+        for name, run in order:
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            for _ in range(launches):
+                run()
+            end.record()
+            torch.cuda.synchronize()
+            times[name].append(start.elapsed_time(end) / launches)
+    return {name: sorted(taken)[len(taken) // 2] for name, taken in times.items()}
+
+
+def measure(torch, driver, folder, shape, rounds, launches):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    try:
+        import fa3_fwd_interface as fa3
+    except ImportError:
+        fa3 = None
+    try:
+        from flash_attn.cute import flash_attn_func as fa4
+    except ImportError:
+        fa4 = None
+    head_dim, seqlen, causal = shape
+    batch, heads, scale = TOKENS // seqlen, WIDTH // head_dim, 1 / math.sqrt(head_dim)
+    tensors = [torch.randn(batch, seqlen, heads, head_dim, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
+    q, k, v = (tensor.transpose(1, 2) for tensor in tensors)
+    o = torch.empty_like(tensors[0]).transpose(1, 2)
+    lse = torch.empty(batch, heads, seqlen, device="cuda")
+    kv_len = torch.full((batch,), seqlen, device="cuda", dtype=torch.int32)
+    ours = Kernel(driver, os.path.join(folder, name_of(*shape))).prepare(torch, q, k, v, kv_len, o, lse, scale)
+
+    def cudnn():
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    ours()
+    right = exact(torch, q[:1, :1], k[:1, :1], v[:1, :1], causal, scale)
+    error = (o[:1, :1].double() - right).abs().max().item()
+    if not error <= 0.02 * max(1, right.abs().max().item()):
+        raise SystemExit(f"{shape}: off by {error}")
+    contestants = {"lacewing": ours, "cudnn": cudnn}
+    if fa3:
+        contestants["fa3"] = lambda: fa3.flash_attn_func(*tensors, causal=causal)
+    if fa4:
+        contestants["fa4"] = lambda: fa4(*tensors, causal=causal)
+    operations = 4 * batch * heads * seqlen * seqlen * head_dim / (2 if causal else 1)
+    return {name: operations / time / 1e9 for name, time in medians(torch, contestants, rounds, launches).items()}
+
+
+def geometric_mean(numbers):
+    return math.exp(sum(map(math.log, numbers)) / len(numbers))
+
+
+def draw(rows, path):
+    """Ratios to the best peer, one bar a shape."""
+    width, height, left, top, scale = 14 * len(rows) + 60, 240, 40, 20, 320
+    at = lambda ratio: top + height - (ratio - 0.8) * scale
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 110}" font-family="sans-serif" '
+           'font-size="10">', f'<text x="{left}" y="12">fmha_fwd on an H200: speed over the best peer (1.0)</text>']
+    for ratio in (0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5):
+        out.append(f'<path d="M{left} {at(ratio):.1f}H{width - 10}" stroke="{"#000" if ratio == 1 else "#ddd"}"/>'
+                   f'<text x="8" y="{at(ratio) + 4:.1f}">{ratio:.1f}</text>')
+    for index, row in enumerate(rows):
+        x, ratio = left + 6 + 14 * index, min(row["ratio"], 1.55)
+        label = f'D {row["head_dim"]} N {row["seqlen"]}{" causal" if row["causal"] else ""}'
+        out.append(f'<rect x="{x}" y="{at(ratio):.1f}" width="10" height="{top + height - at(ratio):.1f}" '
+                   f'fill="{"#b5651d" if row["causal"] else "#2a7f62"}"><title>{label}: {row["ratio"]:.3f}</title></rect>'
+                   f'<text transform="translate({x + 9} {top + height + 6}) rotate(90)">{label}</text>')
+    open(path, "w").write("\n".join(out + ["</svg>"]) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--csv", default="attention.csv")
+    parser.add_argument("--svg")
+    parser.add_argument("--only", help="shapes, as 128/4096/0,128/4096/1")
+    parser.add_argument("--compile-to", metavar="DIR", help="compile the kernels there and stop")
+    parser.add_argument("--compiled", metavar="DIR", help="kernels that --compile-to made")
+    parser.add_argument("--lacewing", default=os.path.join(ROOT, "target", "release", "lacewing"), help="the program")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--launches", type=int, default=4)
+    options = parser.parse_args()
+    shapes = [(d, n, c) for d in HEAD_DIMS for c in (False, True) for n in LENGTHS]
+    if options.only:
+        wanted = [tuple(map(int, shape.split("/"))) for shape in options.only.split(",")]
+        shapes = [(d, n, bool(c)) for d, n, c in wanted]
+    folder = options.compile_to or options.compiled or os.path.join(ROOT, "target", "peers")
+    if not options.compiled:
+        os.makedirs(folder, exist_ok=True)
+        for shape in shapes:
+            compile_kernel(options.lacewing, folder, *shape)
+    if options.compile_to:
+        return
+    import torch
+    torch.cuda.init()
+    torch.manual_seed(0)
+    torch.zeros(1, device="cuda")
+    driver = load_driver()
+    rows = []
+    for shape in shapes:
+        speeds = measure(torch, driver, folder, shape, options.rounds, options.launches)
+        best = max(speed for name, speed in speeds.items() if name != "lacewing")
+        row = dict(head_dim=shape[0], seqlen=shape[1], causal=int(shape[2]), ratio=speeds["lacewing"] / best)
+        rows.append(row | {name: round(speed, 1) for name, speed in speeds.items()})
+        print(f"D {shape[0]:3} N {shape[1]:5} {'causal' if shape[2] else 'full  '} " +
+              "  ".join(f"{name} {speed:.0f}" for name, speed in speeds.items()) + f"  ratio {row['ratio']:.3f}", flush=True)
+    ratios = [row["ratio"] for row in rows]
+    print(f"geometric mean of the ratios {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    with open(options.csv, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(dict(row, ratio=f"{row['ratio']:.4f}") for row in rows)
+    if options.svg:
+        draw(rows, options.svg)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
