@@ -102,7 +102,7 @@ fn role(name: &str) -> Result<Role, Failure> {
         "A" | "a" => Ok(Role::A),
         "B" | "b" => Ok(Role::B),
         "C" | "c" | "D" | "d" => Ok(Role::C),
-        _ => Err(Failure::input(unknown("operand", name, ["A", "B", "C"].into_iter()))),
+        _ => Err(Failure::input(unknown("operand", name, ["A", "B", "C"]))),
     }
 }
 

@@ -93,7 +93,7 @@ impl<M: MmaAtom> TiledMma<M> {
     }
 
     /// Where this thread's values of a block's tile of `rows x columns` sums begin: to be added to the rows and columns
-    /// of [`Fragment::elements`].
+    /// of [`Fragment::elements`](super::Fragment::elements).
     #[track_caller]
     pub fn thread_coordinate(&self, rows: usize, columns: usize) -> [I32; 2] {
         let loc = Location::caller();

@@ -8,8 +8,8 @@
 //!
 //! Formulas: T. Dao, "FlashAttention-2" (2023), algorithm 1, in base 2: with `t = scale * log2(e) * q.k` and any
 //! reference `r`, `p = 2^(t - r)`, `l = sum p`, the result is `O = P V / l` and `LSE = (r + log2 l) * ln 2`. The reference
-//! is a maximum of `t` so far, not necessarily the last one: as long as a new maximum exceeds it by less than
-//! [`SLACK`], nothing is rescaled.
+//! is a maximum of `t` so far, not necessarily the last one: as long as a new maximum exceeds it by less than 8, so that
+//! probabilities stay below 2^8, nothing is rescaled.
 
 use lacewing_core::atoms::Element;
 use lacewing_core::prelude::*;
