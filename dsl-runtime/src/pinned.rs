@@ -226,6 +226,7 @@ mod tests {
     use super::*;
     use lacewing_core::Target;
 
+    #[allow(clippy::unwrap_used, reason = "a helper of tests")]
     fn device() -> Device {
         Device::emulator(Target::SM_80).unwrap()
     }

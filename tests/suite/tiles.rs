@@ -79,12 +79,15 @@ fn product<M>(
     mma.partition_c(&c.tile([m, n], (0, 0))).store(&acc);
 }
 
+/// How a small whole number becomes an element of A, of B and of C.
+type FromSmall<A, B, C> = (fn(i32) -> A, fn(i32) -> B, fn(i32) -> C);
+
 /// Small whole numbers, so that every sum is exact in every type.
 fn small(seed: usize, index: usize) -> i32 {
     ((index.wrapping_mul(2654435761).wrapping_add(seed * 40503) >> 7) % 4) as i32
 }
 
-fn check<M, A, B, C>(targets: &[Target], host: (fn(i32) -> A, fn(i32) -> B, fn(i32) -> C))
+fn check<M, A, B, C>(targets: &[Target], host: FromSmall<A, B, C>)
 where
     M: MmaAtom<C: Num + CastTarget>,
     A: ElementOf<M::A>,
@@ -128,13 +131,11 @@ where
     }
 }
 
-const HALF: (fn(i32) -> f16, fn(i32) -> f16, fn(i32) -> f32) =
-    (|x| f16::from_f32(x as f32), |x| f16::from_f32(x as f32), |x| x as f32);
-const BRAIN: (fn(i32) -> bf16, fn(i32) -> bf16, fn(i32) -> f32) =
-    (|x| bf16::from_f32(x as f32), |x| bf16::from_f32(x as f32), |x| x as f32);
-const SINGLE: (fn(i32) -> f32, fn(i32) -> f32, fn(i32) -> f32) = (|x| x as f32, |x| x as f32, |x| x as f32);
-const DOUBLE: (fn(i32) -> f64, fn(i32) -> f64, fn(i32) -> f64) = (|x| x.into(), |x| x.into(), |x| x.into());
-const BYTES: (fn(i32) -> i8, fn(i32) -> i8, fn(i32) -> i32) = (|x| x as i8 - 2, |x| x as i8, |x| x);
+const HALF: FromSmall<f16, f16, f32> = (|x| f16::from_f32(x as f32), |x| f16::from_f32(x as f32), |x| x as f32);
+const BRAIN: FromSmall<bf16, bf16, f32> = (|x| bf16::from_f32(x as f32), |x| bf16::from_f32(x as f32), |x| x as f32);
+const SINGLE: FromSmall<f32, f32, f32> = (|x| x as f32, |x| x as f32, |x| x as f32);
+const DOUBLE: FromSmall<f64, f64, f64> = (|x| x.into(), |x| x.into(), |x| x.into());
+const BYTES: FromSmall<i8, i8, i32> = (|x| x as i8 - 2, |x| x as i8, |x| x);
 
 type E4m3 = <F8E4M3 as Scalar>::Host;
 type E5m2 = <F8E5M2 as Scalar>::Host;
@@ -258,7 +259,7 @@ fn copies_keep_to_the_tensor_and_move_every_element() {
 fn a_broken_promise_of_vectors_is_reported() {
     let way = Way { atom: CopyAtom::Registers, vector: 8, swizzled: false, transposed: false };
     let device = Device::emulator(Target::SM_80).unwrap();
-    let x = device.tensor_from_slice(&vec![f16::ONE; 35], [5, 7]).unwrap();
+    let x = device.tensor_from_slice(&[f16::ONE; 35], [5, 7]).unwrap();
     let mut y = device.tensor_uninit::<f16, 2>([5, 7]).unwrap();
     let error = through_shared::<F16>::new(way).grid([1, 1, 1]).launch(&device, (&x, &mut y)).unwrap_err();
     let text = error.to_string();

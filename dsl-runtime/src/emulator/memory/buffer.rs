@@ -404,6 +404,6 @@ mod tests {
         assert_eq!(Buffer::from_bytes(&[1, 2, 3]).read(), [1, 2, 3]);
         assert!(Buffer::zeroed(5).unwritten().is_empty());
         assert!(buffer.unread().is_empty());
-        assert_eq!(Buffer::zeroed(5).watched().unread(), [0..5]);
+        assert_eq!(Buffer::zeroed(5).watched().unread(), vec![0..5; 1]);
     }
 }

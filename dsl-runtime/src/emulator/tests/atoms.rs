@@ -247,7 +247,7 @@ fn ldmatrix_is_its_description() {
             for half in 0..2 * count {
                 let bit = spec.destination.index(thread, 16 * half);
                 let (row, element) = (bit / 128, bit % 128 / 16);
-                let wanted = (8 * (row / 8) + (row % 8 ^ 7)) * 8 + element;
+                let wanted = (8 * (row / 8) + ((row % 8) ^ 7)) * 8 + element;
                 assert_eq!(usize::from(halves[thread * 2 * count + half]), wanted, "{name}, thread {thread}, {half}");
             }
         }
