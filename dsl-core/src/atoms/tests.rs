@@ -227,9 +227,13 @@ mod messages {
             copy(&tiled, &tiled.partition_global(&x.tile([16, 32], (0, 0))), &tiled.partition_shared(&to));
         });
         assert_eq!(shapes, ["a tile of [16, 32] elements to one of [16, 64]"]);
-        let width = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).vectors(8)));
+        let width = said(|(x,): (Tensor<F32, 2>,)| {
+            let _ = x.tile([16, 32], (0, 0)).vectors(8);
+        });
         assert_eq!(width, ["vectors of 8 elements of 4 bytes"]);
-        let stage = said(|(i,): (I32,)| drop(shared_tensor::<F16>("s", layout![(8, 8, 2)]).stage(i).stage(9)));
+        let stage = said(|(i,): (I32,)| {
+            let _ = shared_tensor::<F16>("s", layout![(8, 8, 2)]).stage(i).stage(9);
+        });
         assert_eq!(stage, ["stage 9 of 8"]);
     }
 
