@@ -194,7 +194,7 @@ fn smaller(
             for dimension in runner.dimensions() {
                 let size = sizes.get(dimension.name)?;
                 if kept != Some(dimension.name) && size > largest {
-                    small.set(&format!("{}={largest}", dimension.name))?;
+                    small.put(dimension.name, largest);
                 }
             }
             let mut settings = given.clone();

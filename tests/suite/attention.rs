@@ -24,6 +24,8 @@ use lacewing::prelude::*;
 use lacewing::runtime::host::Random;
 use lacewing::runtime::{Element, ElementOf, Error};
 
+use crate::cuda::gpu;
+
 /// Chips with a kernel of their own.
 const TARGETS: [Target; 3] = [Target::SM_80, Target::SM_90A, Target::GFX942];
 
@@ -126,6 +128,10 @@ impl Case {
             let device = Device::emulator(target).unwrap();
             let got = self.forward::<T>(&device, inputs);
             wanted.compare(&got, &format!("fmha_fwd {} on {target} {self:?}", T::TYPE.name()));
+        }
+        if let Some(device) = gpu() {
+            let got = self.forward::<T>(&device, inputs);
+            wanted.compare(&got, &format!("fmha_fwd {} on {device} {self:?}", T::TYPE.name()));
         }
     }
 

@@ -168,8 +168,8 @@ impl Sizes {
         Ok(())
     }
 
-    /// Sets one size.
-    pub(crate) fn put(&mut self, name: &str, value: usize) {
+    /// Sets one size, in place of what was given for it; a name that the runner does not have is passed over.
+    pub fn put(&mut self, name: &str, value: usize) {
         if let Some(dimension) = self.dimensions.iter().find(|d| d.name == name) {
             self.values.insert(dimension.name, value);
             self.given.insert(dimension.name);
