@@ -28,7 +28,7 @@ fn attach_target(target: Target, opt_level: u8) -> String {
     if target.is_nvidia() {
         let features = match target.generation() {
             ..90 => "+ptx80",
-            90..100 => "+ptx83",
+            90..100 => "+ptx84",
             _ => "+ptx86",
         };
         format!("nvvm-attach-target{{chip={target} features={features} O={opt_level}}}")
