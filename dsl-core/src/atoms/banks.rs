@@ -1,9 +1,9 @@
 //! Shared memory without bank conflicts: rules of each target, and layouts that keep them.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::shared_tensor::IntoLayout;
+use crate::layout::banks::WORD;
 use crate::layout::{BankConflicts, ComposedLayout, Layout, LayoutError, Swizzle};
 use crate::{Target, Vendor};
 
@@ -17,9 +17,6 @@ pub struct WarpAccess {
     /// Whether it writes.
     pub store: bool,
 }
-
-/// The bytes of a bank's word.
-const WORD: i64 = 4;
 
 /// How a target serves an access: the number of banks, and which lanes it serves at once.
 ///
@@ -63,27 +60,18 @@ pub fn access_conflicts(
         return refused("an access", width, "it must be 1, 2, 4, 8 or 16 bytes");
     }
     let (banks, phases) = bank_phases(target, access.bytes, access.store);
-    let mut conflicts = BankConflicts { degree: 0, wavefronts: 0, phases: 0 };
+    let mut conflicts = BankConflicts::NONE;
     for phase in phases {
-        let mut words = Vec::new();
+        let mut addresses = Vec::new();
         for lane in phase {
             let Some(&[row, column]) = access.lanes.get(lane) else { continue };
             let byte = layout.crd2idx((row, column))? * element_bytes as i64;
             if byte % width != 0 {
                 return refused("an address", byte, "it must be a multiple of the access's width");
             }
-            words.extend(byte / WORD..=(byte + width - 1) / WORD);
+            addresses.push(byte);
         }
-        words.sort_unstable();
-        words.dedup();
-        let mut served = BTreeMap::<i64, u64>::new();
-        for word in words {
-            *served.entry(word % banks).or_default() += 1;
-        }
-        let degree = served.into_values().max().unwrap_or(0);
-        conflicts.degree = conflicts.degree.max(degree);
-        conflicts.wavefronts += degree;
-        conflicts.phases += 1;
+        conflicts.add_phase(&addresses, width, banks);
     }
     Ok(conflicts)
 }

@@ -1,6 +1,6 @@
 //! Conflicts of one warp's access to shared memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{IndexMap, LayoutError};
 
@@ -20,10 +20,26 @@ impl BankConflicts {
     pub fn is_free(&self) -> bool {
         self.degree <= 1
     }
+
+    /// Before any phase.
+    pub(crate) const NONE: Self = BankConflicts { degree: 0, wavefronts: 0, phases: 0 };
+
+    /// Counts one phase: lanes that access `width` bytes each, at these byte addresses.
+    pub(crate) fn add_phase(&mut self, addresses: &[i64], width: i64, banks: i64) {
+        let words: BTreeSet<i64> = addresses.iter().flat_map(|byte| byte / WORD..=(byte + width - 1) / WORD).collect();
+        let mut served = BTreeMap::<i64, u64>::new();
+        for word in words {
+            *served.entry(word % banks).or_default() += 1;
+        }
+        let degree = served.into_values().max().unwrap_or(0);
+        self.degree = self.degree.max(degree);
+        self.wavefronts += degree;
+        self.phases += 1;
+    }
 }
 
 /// The bytes of a bank's word.
-const WORD: i64 = 4;
+pub(crate) const WORD: i64 = 4;
 
 /// The bank conflicts of one access by a warp, where lane `i` accesses `access_bytes` at byte `lanes(i)` of shared
 /// memory.
@@ -66,26 +82,13 @@ pub fn bank_conflicts(lanes: &impl IndexMap, access_bytes: u32, banks: u32) -> R
     }
     let offsets = lanes.indices()?;
     let lanes_per_phase = usize::try_from(banks * WORD / width.max(WORD)).unwrap_or(1);
-    let mut conflicts = BankConflicts { degree: 0, wavefronts: 0, phases: 0 };
+    let mut conflicts = BankConflicts::NONE;
     for phase in offsets.chunks(lanes_per_phase) {
-        let mut words = Vec::new();
-        for &offset in phase {
-            if offset < 0 || offset % width != 0 {
-                let why = "it must be a multiple of the access's width, from 0";
-                return Err(LayoutError::Argument { what: "an address", value: offset, why });
-            }
-            words.extend(offset / WORD..=(offset + width - 1) / WORD);
+        if let Some(&offset) = phase.iter().find(|offset| **offset < 0 || **offset % width != 0) {
+            let why = "it must be a multiple of the access's width, from 0";
+            return Err(LayoutError::Argument { what: "an address", value: offset, why });
         }
-        words.sort_unstable();
-        words.dedup();
-        let mut served = BTreeMap::<i64, u64>::new();
-        for word in words {
-            *served.entry(word % banks).or_default() += 1;
-        }
-        let degree = served.into_values().max().unwrap_or(0);
-        conflicts.degree = conflicts.degree.max(degree);
-        conflicts.wavefronts += degree;
-        conflicts.phases += 1;
+        conflicts.add_phase(phase, width, banks);
     }
     Ok(conflicts)
 }

@@ -44,7 +44,7 @@
 //! arithmetic that trace time leaves over.
 
 mod algebra;
-mod banks;
+pub(crate) mod banks;
 mod composed;
 mod coord;
 mod dim;
