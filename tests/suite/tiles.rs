@@ -382,6 +382,55 @@ fn layouts_without_bank_conflicts_are_found_for_every_target() {
     }
 }
 
+/// y = the numbers of its elements, row by row, by way of sums and shared memory.
+#[kernel(block = [128, 1, 1])]
+fn numbered<T>(#[comptime] storage: Storage, y: TensorMut<T, 2>)
+where
+    T: Float + CastTarget,
+{
+    let mma = TiledMma::<MmaSync<16, 8, 16, F16>>::new([2, 2]);
+    let mut acc = mma.accumulators(64, 48);
+    let [row, column] = mma.thread_coordinate(64, 48);
+    for element in constexpr(acc.elements()) {
+        let number = (row + (element.row as i32)) * 48 + column + (element.column as i32);
+        // Numbers that 16 bits hold.
+        acc.set(element.atom, element.value, (number % 251).cast::<F32>());
+    }
+    let tile = shared_tensor::<T>("tile", storage.layout(64, 48, 2));
+    mma.store_c(&acc, &tile);
+    barrier();
+    let tiled = TiledCopy::<T>::rows(CopyAtom::Registers, 128, 16, 1);
+    copy(&tiled, &tiled.partition_shared(&tile), &tiled.partition_global(&y.tile([64, 48], (0, 0))));
+}
+
+/// Sums go to shared memory four matrices at a time where the chip can, and arrive the same where it cannot.
+#[test]
+fn sums_go_to_shared_memory_by_stmatrix() {
+    for target in [Target::SM_80, Target::SM_90A, Target::SM_100A] {
+        for storage in Storage::ALL {
+            let traced = numbered::<BF16>::new(storage).traced(target).unwrap();
+            let text = traced.text();
+            let (count, transposed) = (text.matches("lw.stmatrix").count(), text.contains("trans = true"));
+            // A warp has 32 x 24 sums: 12 matrices.
+            let wanted = if target == Target::SM_80 { 0 } else { 3 };
+            assert_eq!((count, transposed), (wanted, wanted > 0 && storage == Storage::Across), "{target} {storage:?}");
+            let device = Device::emulator(target).unwrap();
+            let mut y = device.tensor_uninit::<bf16, 2>([64, 48]).unwrap();
+            numbered::<BF16>::new(storage).grid([1, 1, 1]).launch(&device, (&mut y,)).unwrap();
+            let right = |(at, &x): (usize, &bf16)| x == bf16::from_f32((at % 251) as f32);
+            assert!(y.to_vec().unwrap().iter().enumerate().all(right), "{target} {storage:?}");
+        }
+    }
+    // The layout that `ldmatrix` reads without conflicts takes the sums without conflicts.
+    let mma = TiledMma::<MmaSync<16, 8, 16, F16>>::new([2, 2]);
+    for trans in [false, true] {
+        let (shape, stores) = ([64, 64], mma.matrix_accesses(Role::C, [64, 64], trans));
+        assert!(stores.len() == 4 * 4 && stores.iter().all(|access| access.store && access.lanes.len() == 32));
+        let layout = conflict_free(Target::SM_90A, shape, 2, Spread::Swizzle, &stores).unwrap();
+        assert_eq!(layout.to_string(), "Sw<3,3,3> o 0 o (64,64):(64,1)");
+    }
+}
+
 /// The drawings of the book are those that the program makes. To write them anew, set `LACEWING_UPDATE_DRAWINGS`.
 #[test]
 fn the_drawings_of_the_book_are_true() {

@@ -18,6 +18,7 @@ mod draw;
 mod flat;
 mod fragment;
 mod global_tile;
+mod matrix_store;
 mod offset;
 mod operand_load;
 mod shared_tensor;

@@ -47,11 +47,11 @@ pub struct SharedOperand<M: MmaAtom, R: OperandRole> {
     kind: PhantomData<(M, R)>,
 }
 
-/// Rows of 16 bytes and their matrices: what `ldmatrix` moves.
-const ROW_BYTES: usize = 16;
+/// Rows of 16 bytes and their matrices: what `ldmatrix` and `stmatrix` move.
+pub(super) const ROW_BYTES: usize = 16;
 
 /// Whether each register is a matrix of `ldmatrix`: lane t has bytes `4 (t % 4)` to `4 (t % 4) + 3` of row t / 4.
-fn registers_are_matrix_rows(operand: &OperandSpec, rows: usize) -> bool {
+pub(super) fn registers_are_matrix_rows(operand: &OperandSpec, rows: usize) -> bool {
     let bytes = operand.element.bytes();
     if operand.threads() != 32 || operand.pack * bytes != 4 {
         return false;
@@ -64,6 +64,45 @@ fn registers_are_matrix_rows(operand: &OperandSpec, rows: usize) -> bool {
         let (row, column) = at(0, v - v % operand.pack);
         (0..32).all(|t| at(t, v) == (row + t / 4, column + t % 4 * operand.pack + v % operand.pack))
     })
+}
+
+/// How many of the matrices that are left one instruction moves: four, two or one.
+pub(super) fn at_once(left: usize) -> usize {
+    if left >= 4 { 4 } else { left.clamp(1, 2) }
+}
+
+/// The element at which the row begins that thread t of the block names of the first four of a warp's matrices, which
+/// begin at these rows and columns of its part of an operand.
+pub(super) fn lane_rows<M: MmaAtom>(
+    mma: &TiledMma<M>,
+    partition: &Partition,
+    (role, part): (Role, [usize; 2]),
+    matrices: &[[usize; 2]],
+    trans: bool,
+    loc: Loc,
+) -> Option<Offset> {
+    let f = |t: usize| {
+        let lane = t % 32;
+        let [row, column] = matrices.get(lane / 8 % matrices.len().max(1)).copied().unwrap_or([0; 2]);
+        let warp = mma.part_of(role, t);
+        let base = [warp[0] * part[0], warp[1] * part[1]];
+        partition.flat.at(match trans {
+            false => [base[0] + row + lane % 8, base[1] + column],
+            true => [base[0] + row, base[1] + column + lane % 8],
+        })
+    };
+    // All groups of four begin alike, or each would need its own addresses.
+    let group = |first: usize| -> Vec<i64> {
+        let start = matrices.get(first).map_or(0, |&at| partition.flat.at(at));
+        matrices.iter().skip(first).take(4).map(|&at| partition.flat.at(at) - start).collect()
+    };
+    let first = group(0);
+    if (0..matrices.len()).step_by(4).any(|at| !first.starts_with(&group(at))) {
+        return None;
+    }
+    let (start, digits) = linear(mma.threads(), f)?;
+    let offset = or_stop(Offset::of_thread(&digits, ids::linear_thread(loc), loc), loc)?;
+    Some(offset.plus(Offset::known(start - partition.flat.at([0, 0])), loc))
 }
 
 impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
@@ -100,7 +139,7 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
         let across = partition.widest(0) >= elements && operand.element.bytes() == 2;
         if M::SPEC.op == MatrixOp::MmaSync && (straight || across) && registers_are_matrix_rows(&operand, rows) {
             let trans = !straight;
-            if let Some(lanes) = self.lane_rows(mma, partition, trans, loc) {
+            if let Some(lanes) = lane_rows(mma, partition, (R::ROLE, self.part), &self.matrices(0), trans, loc) {
                 return Plan::Matrices { trans, lanes };
             }
         }
@@ -111,33 +150,6 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
 
     fn matrices(&self, step: usize) -> Vec<[usize; 2]> {
         matrices(&Self::OPERAND, M::SPEC.extents(R::ROLE), self.part[0], step)
-    }
-
-    /// The element at which the row begins that thread t of the block names of the first four matrices.
-    fn lane_rows(&self, mma: &TiledMma<M>, partition: &Partition, trans: bool, loc: Loc) -> Option<Offset> {
-        let matrices = self.matrices(0);
-        let f = |t: usize| {
-            let lane = t % 32;
-            let [row, column] = matrices.get(lane / 8 % matrices.len()).copied().unwrap_or([0; 2]);
-            let warp = mma.part_of(R::ROLE, t);
-            let base = [warp[0] * self.part[0], warp[1] * self.part[1]];
-            partition.flat.at(match trans {
-                false => [base[0] + row + lane % 8, base[1] + column],
-                true => [base[0] + row, base[1] + column + lane % 8],
-            })
-        };
-        // All groups of four begin alike, or each would need its own addresses.
-        let group = |first: usize| -> Vec<i64> {
-            let start = matrices.get(first).map_or(0, |&at| partition.flat.at(at));
-            matrices.iter().skip(first).take(4).map(|&at| partition.flat.at(at) - start).collect()
-        };
-        let first = group(0);
-        if (0..matrices.len()).step_by(4).any(|at| !first.starts_with(&group(at))) {
-            return None;
-        }
-        let (start, digits) = linear(mma.threads(), f)?;
-        let offset = or_stop(Offset::of_thread(&digits, ids::linear_thread(loc), loc), loc)?;
-        Some(offset.plus(Offset::known(start - partition.flat.at([0, 0])), loc))
     }
 
     /// Steps of the atom's K in the tile.
@@ -173,15 +185,7 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
         let mut registers = Vec::new();
         let mut rest = self.matrices(step).into_iter().peekable();
         while let Some(&first) = rest.peek() {
-            // Instructions of four, two or one.
-            let left = rest.len();
-            let count = if left >= 4 {
-                4
-            } else if left >= 2 {
-                2
-            } else {
-                1
-            };
+            let count = at_once(rest.len());
             let offset = lanes.plus(Offset::known(partition.flat.at(first)), loc);
             let address = self.tile.address(offset.swizzled(self.tile.layout().swizzle(), loc), loc);
             let attributes = [("trans", Attr::Bool(trans))];
@@ -220,9 +224,13 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
 
 impl<M: MmaAtom> TiledMma<M> {
     /// The accesses by which `ldmatrix` loads a warp's part of operand `role` from a tile of `shape`, `(m, k)` or
-    /// `(n, k)`: for [`super::conflict_free`]. Rows run along k, or with `trans` along m or n. Coordinates are those of
-    /// the tile as it is stored: with `trans` rows are k.
+    /// `(n, k)`, or by which `stmatrix` stores its sums to one of `(m, n)`: for [`super::conflict_free`]. Rows run along
+    /// k, or n for sums, or with `trans` along m or n, or m for sums. Coordinates are those of the tile as it is stored:
+    /// with `trans` the first is k, or n for sums.
     pub fn matrix_accesses(&self, role: Role, shape: [usize; 2], trans: bool) -> Vec<WarpAccess> {
+        if role == Role::C {
+            return super::matrix_store::accesses(self, shape, trans);
+        }
         let operand = *M::SPEC.operand(role);
         let [rows, columns] = M::SPEC.extents(role);
         let [part, _] = self.part_shape(role, shape, Location::caller());

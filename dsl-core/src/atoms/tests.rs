@@ -132,19 +132,26 @@ fn copies_name_and_get_the_same_bits() {
     for spec in COPY_TABLE {
         assert!(names.insert(spec.name), "{} is twice", spec.name);
         assert!(spec.isa.contains("ISA") && spec.from != spec.to, "{}", spec.name);
-        let bits = |tv: Tv, threads: usize, bits: usize| -> BTreeSet<usize> {
+        let bits = |tv: &Tv, threads: usize, bits: usize| -> BTreeSet<usize> {
             (0..threads).flat_map(|t| (0..bits).map(move |v| tv.index(t, v))).collect()
         };
-        let got = bits(spec.destination, spec.threads(), spec.bits());
-        // Each bit goes to one place, and all come from what is named.
-        assert_eq!(got.len(), spec.threads() * spec.bits(), "{}", spec.name);
-        let values = spec.source.value.iter().map(|&(extent, _)| extent as usize).product();
-        assert_eq!(bits(spec.source, spec.threads(), values), got, "{}", spec.name);
+        let held = bits(spec.held(), spec.threads(), spec.bits());
+        // Each bit has one place, and those are what the other side names.
+        assert_eq!(held.len(), spec.threads() * spec.bits(), "{}", spec.name);
+        let values = spec.named().value.iter().map(|&(extent, _)| extent as usize).product();
+        assert_eq!(bits(spec.named(), spec.threads(), values), held, "{}", spec.name);
         assert!(spec.movement().is_ok() || spec.threads() > 1, "{}", spec.name);
     }
     let x4 = COPY_TABLE.iter().find(|spec| spec.name == "ldmatrix.x4").unwrap();
     assert!(x4.legal_on(Target::SM_80).is_ok());
     assert_eq!(x4.legal_on(Target::GFX942).unwrap_err(), "`ldmatrix.x4` does not exist on gfx942");
+    for (count, trans) in [(1, false), (2, true), (4, false)] {
+        // What `ldmatrix` reads, `stmatrix` writes.
+        let [load, store] = [false, true].map(|store| CopySpec::of_matrices(store, count, trans).unwrap());
+        assert_eq!((load.held(), load.named()), (store.held(), store.named()));
+        assert!(store.legal_on(Target::SM_80).is_err() && store.legal_on(Target::SM_90A).is_ok());
+    }
+    assert_eq!(CopySpec::of_matrices(true, 3, false), None);
     // Thread 5 gets bits 32 to 63 of row 1: thread 1's.
     assert_eq!(x4.movement().unwrap().crd2idx((5, 3)).unwrap(), 1 + 32 * (32 + 3));
 }

@@ -161,8 +161,11 @@ impl<M: MmaAtom> TiledMma<M> {
         GlobalSums { tile: tile.of_thread(origin, loc), origin, along, widest, atom: PhantomData }
     }
 
-    /// Writes sums, converted as `.cast` converts, to a tile of shared memory whose modes are `(m, n)`. Neighbours in a
-    /// row go together where the layout keeps them so.
+    /// Writes sums, converted as `.cast` converts, to a tile of shared memory whose modes are `(m, n)`.
+    ///
+    /// Sums of `mma.sync` become 16-bit elements by `stmatrix` (PTX ISA, *stmatrix*; sm_90 on) where the tile has rows of
+    /// 16 bytes along n, or along m, transposed on the way. Elsewhere neighbours in a row go together where the layout
+    /// keeps them so.
     #[track_caller]
     pub fn store_c<T: CastTarget>(&self, sums: &FragmentC<M>, tile: &SharedTensor<T>)
     where
@@ -171,6 +174,9 @@ impl<M: MmaAtom> TiledMma<M> {
         let loc = Location::caller();
         let Some(part) = Partition::new(self, tile, Role::C, loc) else { return };
         let part_shape = self.part_shape(Role::C, part.flat.shape(), loc);
+        if super::matrix_store::store(self, sums, tile, &part, part_shape, loc) {
+            return;
+        }
         let widest = part.widest(1).min(16 / T::BYTES).min(self.thread_unit(part_shape, 1));
         for run in runs(sums, 1, widest.max(1)) {
             let Some(first) = run.first() else { continue };
@@ -215,7 +221,7 @@ fn runs<M: MmaAtom>(sums: &FragmentC<M>, along: usize, widest: usize) -> Vec<Vec
 }
 
 /// Some sums, converted together.
-fn converted<M: MmaAtom, T: CastTarget>(sums: &FragmentC<M>, run: &[super::Element], loc: Loc) -> RawValue {
+pub(super) fn converted<M: MmaAtom, T: CastTarget>(sums: &FragmentC<M>, run: &[super::Element], loc: Loc) -> RawValue {
     let values: Vec<RawValue> = run.iter().filter_map(|e| sums.atom(e.atom).get(e.value).copied()).collect();
     let from = M::SPEC.c.element;
     if let [one] = values[..] {

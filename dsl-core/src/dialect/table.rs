@@ -41,8 +41,14 @@ pub enum LwOp {
     CpAsyncCommit,
     /// `lw.cp_async_wait`
     CpAsyncWait,
+    /// `lw.load_lds`
+    LoadLds,
+    /// `lw.buffer_load_lds`
+    BufferLoadLds,
     /// `lw.ldmatrix`
     Ldmatrix,
+    /// `lw.stmatrix`
+    Stmatrix,
     /// `lw.mma_sync`
     MmaSync,
     /// `lw.mfma`
@@ -114,7 +120,10 @@ impl LwOp {
         LwOp::CpAsync,
         LwOp::CpAsyncCommit,
         LwOp::CpAsyncWait,
+        LwOp::LoadLds,
+        LwOp::BufferLoadLds,
         LwOp::Ldmatrix,
+        LwOp::Stmatrix,
         LwOp::MmaSync,
         LwOp::Mfma,
         LwOp::Ballot,
@@ -397,6 +406,43 @@ const COMMON: &[OpRow] = &[
         rocdl: "refused",
     },
     OpRow {
+        op: LwOp::LoadLds,
+        name: "load_lds",
+        about: "Starts copies from global memory straight to LDS: lane l's bytes land at the destination, which is one for the wave, plus l times 4 or, of 12 and 16 bytes, l times 16.",
+        operands: &[one("destination", Constraint::Is("!llvm.ptr<3>")), one("source", Constraint::Is("!llvm.ptr<1>"))],
+        results: &[],
+        attributes: &[attr("bytes", Constraint::IntegerAttr, "of a lane: 4, or on gfx950 also 12 and 16")],
+        effects: Effects::ReadWrite,
+        nvidia: Legal::Never("use `cp_async`, whose threads each name their own destination"),
+        amd: Legal::Always,
+        emulation: "queued; data lands at the wave's next barrier",
+        nvvm: "refused",
+        rocdl: "rocdl.global.load.lds (CDNA3 ISA, Memory reads to LDS)",
+    },
+    OpRow {
+        op: LwOp::BufferLoadLds,
+        name: "buffer_load_lds",
+        about: "As load_lds, from a bounded buffer: zeros land where the offset is out of range or the mask is false.",
+        operands: &[
+            one("destination", Constraint::Is("!llvm.ptr<3>")),
+            one("base", Constraint::Is("!llvm.ptr<1>")),
+            one("range", Constraint::Is("i64")),
+            one("offset", Constraint::Is("i32")),
+            one("mask", Constraint::Is("i1")),
+        ],
+        results: &[],
+        attributes: &[
+            attr("bytes", Constraint::IntegerAttr, "of a lane: 4, or on gfx950 also 12 and 16"),
+            attr("unit", Constraint::IntegerAttr, "bytes of an element, which the offset counts"),
+        ],
+        effects: Effects::ReadWrite,
+        nvidia: Legal::Never("use `cp_async` with its condition"),
+        amd: Legal::Always,
+        emulation: "queued; range and mask decide for each dword of a lane",
+        nvvm: "refused",
+        rocdl: "rocdl.raw.ptr.buffer.load.lds, masked lanes out of range (CDNA3 ISA, Memory reads to LDS)",
+    },
+    OpRow {
         op: LwOp::Ldmatrix,
         name: "ldmatrix",
         about: "Loads 1, 2 or 4 matrices of 8 rows of 16 bytes into fragments, four bytes a lane; lanes 8i to 8i+7 give the row addresses of matrix i.",
@@ -408,6 +454,20 @@ const COMMON: &[OpRow] = &[
         amd: Legal::Never("read the fragment with `load_vec`: CDNA3 has no such instruction"),
         emulation: "rows of 16 bytes into consecutive words of the slot",
         nvvm: "nvvm.ldmatrix (PTX ISA, ldmatrix)",
+        rocdl: "refused",
+    },
+    OpRow {
+        op: LwOp::Stmatrix,
+        name: "stmatrix",
+        about: "Stores 1, 2 or 4 matrices of 8 rows of 16 bytes from fragments, four bytes a lane; lanes 8i to 8i+7 give the row addresses of matrix i.",
+        operands: &[one("row", Constraint::Is("!llvm.ptr<3>")), many("fragment", Constraint::OneOf(MMA_SYNC_FACTORS))],
+        results: &[],
+        attributes: &[attr("trans", Constraint::BoolAttr, "whether each matrix is transposed on the way")],
+        effects: Effects::Write,
+        nvidia: Legal::From(90),
+        amd: Legal::Never("write the fragment with `store_vec`: CDNA has no such instruction"),
+        emulation: "gathered from the lanes by the copy atom's layouts, then rows of 16 bytes",
+        nvvm: "nvvm.stmatrix (PTX ISA, stmatrix)",
         rocdl: "refused",
     },
     OpRow {

@@ -65,6 +65,29 @@ pub(super) fn ldmatrix<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
         .collect()
 }
 
+pub(super) fn stmatrix<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    let count = op.operand_count().saturating_sub(1);
+    if ![1, 2, 4].contains(&count) {
+        return Err(refuse(op, format!("stmatrix cannot store {count} matrices"), "store 1, 2 or 4"));
+    }
+    let layout = if boolean(op, "trans") { "col" } else { "row" };
+    let mut operands = vec![operand(op, 0)?];
+    for i in 0..count {
+        operands.push(b.bitcast(operand(op, 1 + i)?, I32)?);
+    }
+    b.op(
+        "nvvm.stmatrix",
+        &operands,
+        &[],
+        &[
+            ("layout", b.attr(&format!("#nvvm.mma_layout<{layout}>"))?),
+            ("shape", b.attr("#nvvm.ld_st_matrix_shape<m = 8, n = 8>")?),
+            ("eltType", b.attr("#nvvm.ld_st_matrix_elt_type<b16>")?),
+        ],
+    )?;
+    Ok(())
+}
+
 /// `mma.sync` of the table's rows. NVVM takes f16 pairs as vectors and all other multiplicands as words; it has no
 /// 8-bit floats, whose instructions are written out.
 pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
