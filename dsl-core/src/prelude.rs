@@ -2,7 +2,7 @@
 
 pub use crate::Target;
 pub use crate::atoms::{
-    CopyAtom, Fragment, FragmentA, FragmentB, FragmentC, GlobalTile, LayoutResult, Mfma, MmaAtom, MmaSync, ScalarFma,
+    CopyAtom, Fragment, FragmentA, FragmentB, FragmentC, GlobalTile, LayoutResult, Mfma, MfmaBlocks, MmaAtom, MmaSync, ScalarFma,
     SharedTensor, Spread, Tf32, TiledCopy, TiledMma, conflict_free, copy, gemm, shared_tensor,
 };
 pub use crate::layout::{ComposedLayout, Coord, IntTuple, Layout, LayoutError, Swizzle, Tiler};

@@ -2,6 +2,7 @@
 // check: buffer_load_dword 
 // check: lds
 // check: buffer_load_dwordx4
+// check: buffer_load_dwordx3
 // check: s_waitcnt vmcnt(0)
 // check: s_barrier
 // run: lower target=gfx942
@@ -16,6 +17,8 @@ gpu.func @k(%p: !llvm.ptr<1>, %n: i64, %m: i1) kernel attributes {known_block_si
   "lw.buffer_load_lds"(%a, %p, %n, %i, %m) {bytes = 4 : i64, unit = 2 : i64} : (!llvm.ptr<3>, !llvm.ptr<1>, i64, i32, i1) -> ()
   %b = llvm.getelementptr %a[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
   "lw.buffer_load_lds"(%b, %p, %n, %i, %m) {bytes = 16 : i64, unit = 4 : i64} : (!llvm.ptr<3>, !llvm.ptr<1>, i64, i32, i1) -> ()
+  %c = llvm.getelementptr %a[4096] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+  "lw.buffer_load_lds"(%c, %p, %n, %i, %m) {bytes = 12 : i64, unit = 4 : i64} : (!llvm.ptr<3>, !llvm.ptr<1>, i64, i32, i1) -> ()
   gpu.barrier
   %s = llvm.getelementptr %a[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
   %v = "lw.load"(%s) {align = 4 : i64} : (!llvm.ptr<3>) -> f32

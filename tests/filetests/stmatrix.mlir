@@ -3,6 +3,8 @@
 // check: stmatrix.sync.aligned.m8n8.x2.trans.shared.b16
 // check: stmatrix.sync.aligned.m8n8.x1.shared.b16
 // check: stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+// check: stmatrix.sync.aligned.m8n8.x1.trans.shared.b16
+// check: stmatrix.sync.aligned.m8n8.x2.shared.b16
 // run: lower target=sm_80
 // error: `lw.stmatrix` does not exist on sm_80
 // run: lower target=gfx950
@@ -13,5 +15,7 @@ gpu.func @k(%h: vector<2xf16>, %b: vector<2xbf16>, %w: vector<4xi8>) kernel attr
   "lw.stmatrix"(%a, %b, %b) {trans = true} : (!llvm.ptr<3>, vector<2xbf16>, vector<2xbf16>) -> ()
   "lw.stmatrix"(%a, %h) {trans = false} : (!llvm.ptr<3>, vector<2xf16>) -> ()
   "lw.stmatrix"(%a, %w, %w, %w, %w) {trans = true} : (!llvm.ptr<3>, vector<4xi8>, vector<4xi8>, vector<4xi8>, vector<4xi8>) -> ()
+  "lw.stmatrix"(%a, %h) {trans = true} : (!llvm.ptr<3>, vector<2xf16>) -> ()
+  "lw.stmatrix"(%a, %b, %b) {trans = false} : (!llvm.ptr<3>, vector<2xbf16>, vector<2xbf16>) -> ()
   gpu.return
 }

@@ -183,12 +183,17 @@ impl<M: MmaAtom, R: OperandRole> Fragment<M, R> {
         if !self.check(at, value, loc) {
             return R::Element::<M>::from_raw(trace::refused(IrType::Scalar(operand.element), loc));
         }
-        let register = self.atom(at).get(value / operand.pack).copied().unwrap_or(RawValue::DEAD);
-        let raw = match operand.pack {
+        R::Element::<M>::from_raw(self.value(at, value, loc).unwrap_or(RawValue::DEAD))
+    }
+
+    /// A value, taken out of its register.
+    pub(super) fn value(&self, at: [usize; 2], value: usize, loc: Loc) -> Option<RawValue> {
+        let operand = Self::OPERAND;
+        let register = self.atom(at).get(value / operand.pack).copied()?;
+        Some(match operand.pack {
             1 => register,
             pack => extract(operand.element, register, value % pack, loc),
-        };
-        R::Element::<M>::from_raw(raw)
+        })
     }
 
     /// Replaces value `value` of atom `at`.
@@ -305,7 +310,10 @@ impl<M: MmaAtom> FragmentC<M> {
             false => Constant::Int(0),
         };
         let grid = grid_of(&M::SPEC, Role::C, [rows, columns], loc);
-        let zero = trace::constant(M::SPEC.c.element, zero, loc);
+        let mut zero = trace::constant(M::SPEC.c.element, zero, loc);
+        if M::SPEC.c.pack > 1 {
+            zero = trace::emit1("vector.broadcast", &[zero], M::SPEC.c.register_type(), &[], loc);
+        }
         Self::from_registers(vec![zero; grid[0] * grid[1] * M::SPEC.c.registers()], grid)
     }
 
@@ -349,7 +357,7 @@ impl<M: MmaAtom> FragmentC<M> {
                 .map(|value| {
                     let found = sums.binary_search_by_key(&[value.row, value.column], at).ok()?;
                     let sum = sums.get(found)?;
-                    self.atom(sum.atom).get(sum.value).copied()
+                    self.value(sum.atom, sum.value, loc)
                 })
                 .collect();
             let Some(values) = values else {

@@ -1,5 +1,6 @@
 //! How the operands of a matrix instruction come from shared memory to registers.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::panic::Location;
 
@@ -71,36 +72,42 @@ pub(super) fn at_once(left: usize) -> usize {
     if left >= 4 { 4 } else { left.clamp(1, 2) }
 }
 
-/// The element at which the row begins that thread t of the block names of the first four of a warp's matrices, which
-/// begin at these rows and columns of its part of an operand.
+/// The element at which the row begins that thread t of the block names of a warp's first `size` matrices, which begin at
+/// these rows and columns of its part of an operand. `None` where the later groups of as many do not lie alike.
 pub(super) fn lane_rows<M: MmaAtom>(
     mma: &TiledMma<M>,
     partition: &Partition,
     (role, part): (Role, [usize; 2]),
-    matrices: &[[usize; 2]],
+    (matrices, size): (&[[usize; 2]], usize),
     trans: bool,
     loc: Loc,
 ) -> Option<Offset> {
-    let f = |t: usize| {
+    let place = |t: usize| {
         let lane = t % 32;
-        let [row, column] = matrices.get(lane / 8 % matrices.len().max(1)).copied().unwrap_or([0; 2]);
+        let [row, column] = matrices.get(lane / 8 % matrices.len().clamp(1, size)).copied().unwrap_or([0; 2]);
         let warp = mma.part_of(role, t);
         let base = [warp[0] * part[0], warp[1] * part[1]];
-        partition.flat.at(match trans {
+        match trans {
             false => [base[0] + row + lane % 8, base[1] + column],
             true => [base[0] + row, base[1] + column + lane % 8],
-        })
+        }
     };
-    // All groups of four begin alike, or each would need its own addresses.
+    // All groups begin alike, or each would need its own addresses.
     let group = |first: usize| -> Vec<i64> {
         let start = matrices.get(first).map_or(0, |&at| partition.flat.at(at));
-        matrices.iter().skip(first).take(4).map(|&at| partition.flat.at(at) - start).collect()
+        matrices.iter().skip(first).take(size).map(|&at| partition.flat.at(at) - start).collect()
     };
     let first = group(0);
-    if (0..matrices.len()).step_by(4).any(|at| !first.starts_with(&group(at))) {
+    if (0..matrices.len()).step_by(size).any(|at| !first.starts_with(&group(at))) {
         return None;
     }
-    let (start, digits) = linear(mma.threads(), f)?;
+    // A thread's row of a later group is that of the first one and a constant.
+    for dimension in 0..2 {
+        let starts: BTreeSet<usize> = (0..mma.threads()).map(|t| place(t)[dimension]).collect();
+        let steps = matrices.iter().step_by(size).map(|at| at[dimension]).collect();
+        partition.flat.splits(dimension, &starts, &steps).ok()?;
+    }
+    let (start, digits) = linear(mma.threads(), |t| partition.flat.at(place(t)))?;
     let offset = or_stop(Offset::of_thread(&digits, ids::linear_thread(loc), loc), loc)?;
     Some(offset.plus(Offset::known(start - partition.flat.at([0, 0])), loc))
 }
@@ -139,7 +146,7 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
         let across = partition.widest(0) >= elements && operand.element.bytes() == 2;
         if M::SPEC.op == MatrixOp::MmaSync && (straight || across) && registers_are_matrix_rows(&operand, rows) {
             let trans = !straight;
-            if let Some(lanes) = lane_rows(mma, partition, (R::ROLE, self.part), &self.matrices(0), trans, loc) {
+            if let Some(lanes) = lane_rows(mma, partition, (R::ROLE, self.part), (&self.matrices(0), 4), trans, loc) {
                 return Plan::Matrices { trans, lanes };
             }
         }

@@ -15,7 +15,7 @@ fn by_the_manual(spec: &MmaSpec, role: Role, t: usize, v: usize) -> Option<(usiz
         (MatrixOp::MmaSync, Role::C) => (group + if v < 2 { 0 } else { 8 }, thread * 2 + (v & 1)),
         (MatrixOp::MmaSync, _) => {
             // Elements of a 32-bit register, and k of the half of registers that starts the second half of k.
-            let per_register = if spec.kind == "tf32" { 1 } else { 32 / spec.a.element.bytes() / 8 };
+            let per_register = if spec.a.element.bytes() >= 4 { 1 } else { 32 / spec.a.element.bytes() / 8 };
             let (register, part) = (v / per_register, v % per_register);
             let half = 4 * per_register;
             match role {
@@ -24,6 +24,21 @@ fn by_the_manual(spec: &MmaSpec, role: Role, t: usize, v: usize) -> Option<(usiz
             }
         }
         // AMD's matrix calculator: "k = E * (lane / size) + e" and the rules of the results.
+        // "lane = (k / E) * dim * B + b * dim + i, element e = k % E" for B blocks side by side.
+        (MatrixOp::Mfma, Role::A | Role::B) if spec.blocks > 1 => {
+            let (size, per_lane) = (if role == Role::A { m } else { n }, spec.operand(role).values());
+            let (block, at) = (t / size % spec.blocks, per_lane * (t / (size * spec.blocks)) + v);
+            (t % size, at + k * block)
+        }
+        (MatrixOp::Mfma, Role::C) if spec.blocks > 1 => {
+            let (row, column, block) = match (m, spec.kind) {
+                (4, "f64") => (t / 16, t % 4, t / 4 % 4),
+                (4, _) => (v, t % 4, t / 4),
+                (16, _) => (4 * (t / 16) + v % 4, t % 16, v / 4),
+                _ => (8 * (v % 16 / 4) + 4 * (t / 32) + v % 4, t % 32, v / 16),
+            };
+            (row, column + n * block)
+        }
         (MatrixOp::Mfma, Role::A | Role::B) => {
             let size = if role == Role::A { m } else { n };
             let per_lane = spec.operand(role).values();
@@ -83,7 +98,7 @@ fn accumulator_is(spec: &MmaSpec, role: Role) -> bool {
     let [m, n, k] = spec.shape;
     // D of M x N becomes an A of M x K, N along k, or a B of N x K, M along k.
     let along = if role == Role::A { n } else { m };
-    if !spec.operand(role).element.is_float() || k % along != 0 && along % k != 0 {
+    if spec.blocks > 1 || !spec.operand(role).element.is_float() || k % along != 0 && along % k != 0 {
         return false;
     }
     let total = k.max(along);
@@ -107,7 +122,11 @@ fn accumulators_convert_exactly_where_the_layouts_agree() {
         specs.map(MmaSpec::name).collect::<Vec<_>>().join(" ")
     };
     // Traits `AccumulatorAsA` and `AccumulatorAsB` are implemented for these.
-    assert_eq!(names(Role::A), "mma_sync.16x8x16.f16 mma_sync.16x8x16.bf16 mma_sync.16x8x8.f16 mma_sync.16x8x8.bf16");
+    assert_eq!(
+        names(Role::A),
+        "mma_sync.16x8x16.f16 mma_sync.16x8x16.bf16 mma_sync.16x8x8.f16 mma_sync.16x8x8.bf16 mma_sync.16x8x16.f16+f16 \
+         mma_sync.16x8x8.f16+f16"
+    );
     assert_eq!(
         names(Role::B),
         "mfma.32x32x8.f16 mfma.32x32x8.bf16 mfma.16x16x16.f16 mfma.16x16x16.bf16 mfma.16x16x4.f64"
@@ -224,10 +243,34 @@ mod messages {
         assert_eq!(threads, ["a copy by 64 threads in a block of 128"]);
         let tile = said(|(x,): (Tensor<F32, 2>,)| {
             let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
-            let to = shared_tensor::<F32>("to", layout![(16, 48)]);
-            copy(&tiled, &tiled.partition_global(&x.tile([16, 48], (0, 0))), &tiled.partition_shared(&to));
+            let to = shared_tensor::<F32>("to", layout![(16, 46)]);
+            copy(&tiled, &tiled.partition_global(&x.tile([16, 46], (0, 0))), &tiled.partition_shared(&to));
         });
-        assert_eq!(tile, ["a tile of 16 x 48 is no multiple of the copy's 16 x 32"]);
+        assert_eq!(tile, ["a tile of 16 x 46 in pieces of 1 x 4"]);
+        let nested = said(|(_x,): (I32,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let _ = tiled.partition_shared(&shared_tensor::<F32>("to", layout![((3, 8), 32); ((32, 100), 1)]));
+        });
+        assert_eq!(nested, ["Sw<0,0,0> o 0 o ((3,8),32):((32,100),1) does not divide among the threads of this copy"]);
+        let foreign = said(|(x,): (Tensor<F32, 2>,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let other = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(8, 16)], [1, 4]);
+            let to = shared_tensor::<F32>("to", layout![(16, 64)]);
+            copy(&tiled, &other.partition_global(&x.tile([16, 64], (0, 0))), &tiled.partition_shared(&to));
+        });
+        assert_eq!(foreign, ["these parts are of another copy: its threads have other elements"]);
+        let rows = said(|(_x,): (I32,)| drop(TiledCopy::<F32>::rows(CopyAtom::Registers, 128, 20, 8)));
+        assert_eq!(rows, ["rows of 20 elements in pieces of 8"]);
+        let few = said(|(_x,): (I32,)| drop(TiledCopy::<F32>::rows(CopyAtom::Registers, 96, 48, 4)));
+        assert_eq!(few, ["a copy by 96 threads in a block of 128"]);
+        let nothing = said(|(_x,): (I32,)| {
+            let _ = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [0, 4]);
+        });
+        assert_eq!(nothing, ["a copy of 0 x 4 elements a thread"]);
+        let none = said(|(_x,): (I32,)| {
+            let _ = TiledMma::<Atom>::new([4, 0]);
+        });
+        assert_eq!(none[0], "4 x 0 warps: there is at least one along each");
         let shapes = said(|(x,): (Tensor<F32, 2>,)| {
             let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
             let to = shared_tensor::<F32>("to", layout![(16, 64)]);

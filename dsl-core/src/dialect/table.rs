@@ -156,7 +156,11 @@ impl LwOp {
 
 /// Registers of multiplicands: see the table of atoms.
 const MMA_SYNC_FACTORS: &[&str] =
+    &["vector<2xf16>", "vector<2xbf16>", "f32", "f64", "vector<4xi8>", "vector<4xf8E4M3FN>", "vector<4xf8E5M2>"];
+/// What `ldmatrix` and `stmatrix` move: four bytes a lane.
+const MATRIX_WORDS: &[&str] =
     &["vector<2xf16>", "vector<2xbf16>", "f32", "vector<4xi8>", "vector<4xf8E4M3FN>", "vector<4xf8E5M2>"];
+const MMA_SYNC_SUMS: &[&str] = &["f32", "i32", "f64", "vector<2xf16>"];
 const MFMA_FACTORS: &[&str] = &[
     "vector<4xf16>",
     "vector<4xbf16>",
@@ -165,6 +169,7 @@ const MFMA_FACTORS: &[&str] = &[
     "vector<2xf32>",
     "f32",
     "f64",
+    "vector<4xi8>",
     "vector<8xi8>",
     "vector<16xi8>",
     "vector<8xf8E4M3FN>",
@@ -372,7 +377,9 @@ const COMMON: &[OpRow] = &[
         attributes: &[attr("bytes", Constraint::IntegerAttr, "4, 8 or 16")],
         effects: Effects::ReadWrite,
         nvidia: Legal::From(80),
-        amd: Legal::Never("global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`"),
+        amd: Legal::Never(
+            "use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`",
+        ),
         emulation: "queued with the open group; data lands when its group is waited for",
         nvvm: "nvvm.cp.async.shared.global with the source size (PTX ISA, cp.async)",
         rocdl: "refused",
@@ -386,7 +393,9 @@ const COMMON: &[OpRow] = &[
         attributes: &[],
         effects: Effects::Sync,
         nvidia: Legal::From(80),
-        amd: Legal::Never("global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`"),
+        amd: Legal::Never(
+            "use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`",
+        ),
         emulation: "closes the warp's open group",
         nvvm: "nvvm.cp.async.commit.group (PTX ISA, cp.async.commit_group)",
         rocdl: "refused",
@@ -400,7 +409,9 @@ const COMMON: &[OpRow] = &[
         attributes: &[attr("groups", Constraint::IntegerAttr, "how many groups may stay pending")],
         effects: Effects::Sync,
         nvidia: Legal::From(80),
-        amd: Legal::Never("global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`"),
+        amd: Legal::Never(
+            "use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`",
+        ),
         emulation: "lands the older groups of the warp",
         nvvm: "nvvm.cp.async.wait.group (PTX ISA, cp.async.wait_group)",
         rocdl: "refused",
@@ -447,7 +458,7 @@ const COMMON: &[OpRow] = &[
         name: "ldmatrix",
         about: "Loads 1, 2 or 4 matrices of 8 rows of 16 bytes into fragments, four bytes a lane; lanes 8i to 8i+7 give the row addresses of matrix i.",
         operands: &[one("row", Constraint::Is("!llvm.ptr<3>"))],
-        results: &[many("fragment", Constraint::OneOf(MMA_SYNC_FACTORS))],
+        results: &[many("fragment", Constraint::OneOf(MATRIX_WORDS))],
         attributes: &[attr("trans", Constraint::BoolAttr, "whether each matrix is transposed on the way")],
         effects: Effects::Read,
         nvidia: Legal::From(80),
@@ -460,7 +471,7 @@ const COMMON: &[OpRow] = &[
         op: LwOp::Stmatrix,
         name: "stmatrix",
         about: "Stores 1, 2 or 4 matrices of 8 rows of 16 bytes from fragments, four bytes a lane; lanes 8i to 8i+7 give the row addresses of matrix i.",
-        operands: &[one("row", Constraint::Is("!llvm.ptr<3>")), many("fragment", Constraint::OneOf(MMA_SYNC_FACTORS))],
+        operands: &[one("row", Constraint::Is("!llvm.ptr<3>")), many("fragment", Constraint::OneOf(MATRIX_WORDS))],
         results: &[],
         attributes: &[attr("trans", Constraint::BoolAttr, "whether each matrix is transposed on the way")],
         effects: Effects::Write,
@@ -477,9 +488,9 @@ const COMMON: &[OpRow] = &[
         operands: &[
             many("a", Constraint::OneOf(MMA_SYNC_FACTORS)),
             many("b", Constraint::OneOf(MMA_SYNC_FACTORS)),
-            many("c", Constraint::OneOf(&["f32", "i32"])),
+            many("c", Constraint::OneOf(MMA_SYNC_SUMS)),
         ],
-        results: &[many("d", Constraint::OneOf(&["f32", "i32"]))],
+        results: &[many("d", Constraint::OneOf(MMA_SYNC_SUMS))],
         attributes: &[
             attr("m", Constraint::IntegerAttr, "rows of A and D"),
             attr("n", Constraint::IntegerAttr, "columns of B and D"),
@@ -487,7 +498,7 @@ const COMMON: &[OpRow] = &[
             attr(
                 "kind",
                 Constraint::StringAttr,
-                "element types of A and B: f16, bf16, tf32, s8, u8, or e4m3 or e5m2 of each as e4m3.e5m2",
+                "element types of A and B: f16, bf16, tf32, f64, s8, u8, or those of each as u8.s8 or e4m3.e5m2; f16+f16 with sums of f16",
             ),
         ],
         effects: Effects::Sync,

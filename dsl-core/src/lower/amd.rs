@@ -22,6 +22,8 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
     let (name, multiplicand) = match (spec.kind, spec.kind.split_once('.')) {
         (_, Some(_)) if bytes == 32 => (format!("mfma.scale.f32.{m}x{n}x{k}.f8f6f4"), I32.vector(8)),
         (_, Some((left, right))) => (format!("mfma.f32.{m}x{n}x{k}.{}.{}", float(left), float(right)), I64),
+        // Of several blocks, as before CDNA3: without the dot.
+        ("s8", _) if bytes == 4 => (format!("mfma.i32.{m}x{n}x{k}i8"), I32),
         ("s8", _) => (format!("mfma.i32.{m}x{n}x{k}.i8"), if bytes == 8 { I64 } else { I32.vector(4) }),
         ("xf32", _) => (format!("mfma.f32.{m}x{n}x{k}.xf32"), F32.vector(2)),
         ("f32", _) => (format!("mfma.f32.{m}x{n}x{k}f32"), F32),
@@ -37,7 +39,7 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
     let mut operands = vec![
         b.bitcast(operand(op, 0)?, multiplicand)?,
         b.bitcast(operand(op, 1)?, multiplicand)?,
-        b.vector_of(&accumulators)?,
+        if let [one] = accumulators[..] { one } else { b.vector_of(&accumulators)? },
     ];
     let off = b.constant(I32, 0)?;
     match spec.kind.split_once('.').filter(|_| bytes == 32) {
@@ -49,7 +51,11 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
         }
         None => operands.extend([off; 3]),
     }
-    let product = b.value(&format!("rocdl.{name}"), &operands, sum.vector(count as u32), &[])?;
+    let sums = if count == 1 { sum } else { sum.vector(count as u32) };
+    let product = b.value(&format!("rocdl.{name}"), &operands, sums, &[])?;
+    if count == 1 {
+        return Ok(vec![product]);
+    }
     (0..count).map(|i| b.extract(product, i as u32)).collect()
 }
 

@@ -53,8 +53,8 @@ impl Decoder {
             "lw.stmatrix" => self.matrix_store(op)?,
             "lw.mma_sync" => {
                 let spec = self.instruction(op, MatrixOp::MmaSync)?;
-                match spec.kind {
-                    "f16" | "bf16" | "tf32" => self.mma(op)?,
+                match (spec.kind, spec.shape) {
+                    ("f16" | "bf16", _) | ("tf32", [16, 8, 8]) => self.mma(op)?,
                     _ => self.atom(op, spec)?,
                 }
             }
