@@ -36,17 +36,17 @@ impl Direct {
         let bytes = width * T::BYTES;
         let spec = CopySpec::to_lds(bytes, false).filter(|spec| spec.pitch == 8 * bytes)?;
         spec.legal_on(target).ok()?;
-        if values[1 - along] != 1 || flat.run(along) < width as i64 {
+        if values[1 - along] != 1 || flat.run(along).min(tile.unit()) < width as i64 {
             return None;
         }
         let swizzle = tile.layout().swizzle();
         let pitch = flat.stride(1 - along)?;
         if swizzle.bits() > 0 {
-            // A swizzle is its own inverse. It must move what a lane has as a whole, and permute the tile itself, whose
-            // elements are numbered by rows of a power of two.
+            // A swizzle is its own inverse. It must permute the tile itself, whose elements are numbered by rows of a power
+            // of two.
             let elements = (shape[0] * shape[1]) as i64;
             let rows = pitch == shape[along] as i64 && pitch.count_ones() == 1 && flat.offset() == 0;
-            if !rows || elements % swizzle.block() != 0 || 1 << swizzle.base().min(40) < width {
+            if !rows || elements % swizzle.block() != 0 {
                 return None;
             }
         }

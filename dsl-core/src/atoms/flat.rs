@@ -11,6 +11,9 @@ pub(super) struct Flat {
     offset: i64,
 }
 
+/// The largest tile.
+const MAX_ELEMENTS: i64 = 1 << 22;
+
 fn modes_of(layout: &Layout) -> Result<Vec<(i64, i64)>, LayoutError> {
     let flat = layout.coalesce()?;
     let (extents, strides) = (flat.shape(), flat.stride());
@@ -28,6 +31,11 @@ impl Flat {
                 value: inner.rank() as i64,
                 why: "a tile has rows and columns: fix its other modes",
             });
+        }
+        let size = inner.static_size()?;
+        if size > MAX_ELEMENTS {
+            let why = "copies and products are written out element by element, up to 2^22";
+            return Err(LayoutError::Argument { what: "a tile's size", value: size, why });
         }
         let modes = [modes_of(&inner.mode(&[0])?)?, modes_of(&inner.mode(&[1])?)?];
         Ok(Self { modes, offset: layout.offset() })

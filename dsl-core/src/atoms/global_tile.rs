@@ -269,6 +269,17 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
     }
 }
 
+/// The sides of a tile; an error at `loc` where they are none.
+fn checked_shape(shape: [usize; 2], loc: Loc) -> [usize; 2] {
+    let small = |side: &usize| (1..=1 << 30).contains(side);
+    if shape.iter().all(small) {
+        return shape;
+    }
+    let message = format!("a tile of {} x {} elements", shape[0], shape[1]);
+    trace::error(loc, Diagnostic::error(message).label("each side has from 1 to 2^30"));
+    [1, 1]
+}
+
 macro_rules! tiles {
     ($($tensor:ident $access:ident)*) => { $(
         impl<T: Scalar> $tensor<T, 2> {
@@ -276,6 +287,7 @@ macro_rules! tiles {
             /// is left of the tensor as its residue.
             #[track_caller]
             pub fn tile(self, shape: [usize; 2], coordinate: impl Indices<2>) -> GlobalTile<T, crate::types::$access> {
+                let shape = checked_shape(shape, Location::caller());
                 let view = self.local_tile(shape, coordinate);
                 let (base, left, strides) = view.parts();
                 GlobalTile::new(base, shape, left, strides)

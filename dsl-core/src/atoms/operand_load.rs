@@ -309,7 +309,12 @@ pub struct GlobalOperand<M: MmaAtom, R: OperandRole, S: Access> {
 impl<M: MmaAtom, R: OperandRole, S: Access> GlobalOperand<M, R, S> {
     pub(super) fn new(mma: &TiledMma<M>, tile: &GlobalTile<R::Element<M>, S>, loc: Loc) -> Self {
         let part = mma.part_shape(R::ROLE, tile.shape(), loc);
-        grid_of(&M::SPEC, R::ROLE, part, loc);
+        let grid = grid_of(&M::SPEC, R::ROLE, [part[0], M::SPEC.extents(R::ROLE)[1]], loc);
+        let [rows, columns] = M::SPEC.extents(R::ROLE);
+        if !part[1].is_multiple_of(columns) {
+            grid_of(&M::SPEC, R::ROLE, part, loc);
+        }
+        let part = [grid[0].saturating_mul(rows), part[1]];
         let origin = mma.coordinate(R::ROLE, part, loc);
         Self { tile: tile.of_thread(origin, loc), origin, part, kind: PhantomData }
     }

@@ -287,6 +287,64 @@ mod messages {
         assert_eq!(stage, ["stage 9 of 8"]);
     }
 
+    /// Numbers that no tile has are refused where they are given, and nothing is written out for them.
+    #[test]
+    fn sizes_at_the_ends_are_refused() {
+        const HUGE: usize = usize::MAX / 2;
+        assert_eq!(said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([0, 32], (0, 0)))), ["a tile of 0 x 32 elements"]);
+        let huge = format!("a tile of 32 x {HUGE} elements");
+        assert_eq!(said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([32, HUGE], (0, 0)))), [huge]);
+        let threads = said(|(_x,): (I32,)| {
+            let _ = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(1_usize << 40, 8)], [1, 1]);
+        });
+        assert_eq!(threads, ["a number of threads of 8796093022208: a block has at most 1024"]);
+        let values = said(|(_x,): (I32,)| {
+            let _ = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [HUGE, HUGE]);
+        });
+        assert_eq!(values, [format!("a copy of {HUGE} x {HUGE} elements a thread")]);
+        let none = said(|(_x,): (I32,)| drop(TiledCopy::<F32>::rows(CopyAtom::Registers, 0, 8, 4)));
+        assert_eq!(none, ["an extent of 0: extents start at 1"]);
+        let warps = said(|(_x,): (I32,)| {
+            let _ = TiledMma::<Atom>::new([HUGE, HUGE]);
+        });
+        assert_eq!(warps.len(), 1, "{warps:?}");
+        let side = 1 << 40;
+        let sums = said(move |(_x,): (I32,)| drop(FragmentC::<Atom>::zeros(side, side)));
+        assert_eq!(sums, [format!("operand C of {side} x {side} elements in the registers of one warp")]);
+        let broadcast = said(|(_x,): (I32,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let _ = tiled.partition_shared(&shared_tensor::<F32>("to", layout![(1 << 30, 1 << 30); (0, 0)]));
+        });
+        assert!(broadcast[0].starts_with("a tile's size of"), "{broadcast:?}");
+        let access = WarpAccess { lanes: vec![[1, 0]], bytes: 4, store: false };
+        let far = layout![(2, 1); (1_i64 << 61, 1)].into_layout().unwrap();
+        assert!(access_conflicts(Target::SM_80, &far, HUGE, &access).is_err());
+    }
+
+    #[test]
+    fn parts_of_shared_tensors_stay_inside() {
+        let rank = said(|(_x,): (I32,)| drop(shared_tensor::<F16>("s", layout![(8, 8, 2)]).transposed()));
+        assert_eq!(rank, ["the transpose of Sw<0,0,0> o 0 o (8,8,2):(1,8,64), which has 3 modes"]);
+        let beyond =
+            said(|(_x,): (I32,)| drop(shared_tensor::<F16>("s", layout![(32, 8); (8, 1)]).local_tile((24, 8), (1, 0))));
+        assert_eq!(beyond, ["the tile Sw<0,0,0> o 192 o (24,8):(8,1) reaches element 384 of 256"]);
+    }
+
+    /// Stages that are an odd number of elements apart cannot be read by wide accesses, of which one alone could be.
+    #[test]
+    fn vectors_are_aligned_in_every_stage() {
+        let loads = |stride: usize| {
+            let text = crate::types::testing::body(trace_with(Target::SM_80, [128, 1, 1], move |(i,): (I32,)| {
+                let tile = shared_tensor::<F16>("s", layout![(64, 16, 2); (16, 1, stride)]).stage(i);
+                let _ = TiledMma::<Atom>::new([4, 1]).partition_a(&tile).load(0);
+            }));
+            (text.matches("lw.ldmatrix").count(), text.matches("align = 2").count(), text.matches("align = 4").count())
+        };
+        assert_eq!(loads(1024), (1, 0, 0));
+        assert_eq!(loads(1025), (0, 8, 0));
+        assert_eq!(loads(1026), (0, 0, 4));
+    }
+
     trait IntoFp8 {
         fn into_fp8(self) -> crate::types::F8E4M3;
     }

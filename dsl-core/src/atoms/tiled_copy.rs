@@ -58,6 +58,11 @@ pub(super) struct Threads {
 /// The place of each thread, and the rows and columns of places.
 type Places = (Vec<[usize; 2]>, [usize; 2]);
 
+/// Threads of a block, on every target.
+const MAX_THREADS: usize = 1024;
+/// Elements that a thread can have at once: more than any shared memory holds, and few enough to be written out.
+const MAX_VALUES: usize = 1 << 16;
+
 /// The largest number that divides both.
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a.max(1) } else { greatest_common_divisor(b, a % b) }
@@ -65,8 +70,12 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 
 /// A layout of threads as the place of each one.
 pub(super) fn places(threads: &Layout) -> Result<Places, LayoutError> {
-    let flat = Flat::of(&threads.clone().into_layout()?)?;
     let count = usize::try_from(threads.static_size()?).unwrap_or(0);
+    if count > MAX_THREADS {
+        let (value, why) = (count as i64, "a block has at most 1024");
+        return Err(LayoutError::Argument { what: "a number of threads", value, why });
+    }
+    let flat = Flat::of(&threads.clone().into_layout()?)?;
     let mut places = vec![None; count];
     let [rows, columns] = flat.shape();
     for row in 0..rows {
@@ -116,11 +125,13 @@ impl<T: Scalar> TiledCopy<T> {
             let message = format!("a copy by {} threads in a block of {block}", places.len());
             trace::error(loc, Diagnostic::error(message).help("each thread of the block has its part of a tiled copy"));
         }
-        if values.contains(&0) {
+        let mut values = values;
+        if values.contains(&0) || values[0].saturating_mul(values[1]) > MAX_VALUES {
             let message = format!("a copy of {} x {} elements a thread", values[0], values[1]);
-            trace::error(loc, Diagnostic::error(message).label("each thread has at least one"));
+            trace::error(loc, Diagnostic::error(message).label(format!("each thread has from 1 to {MAX_VALUES}")));
+            values = [1, 1];
         }
-        let threads = Arc::new(Threads { places, groups, values: values.map(|count| count.max(1)) });
+        let threads = Arc::new(Threads { places, groups, values });
         Self { atom, threads, element: PhantomData }
     }
 
@@ -349,9 +360,7 @@ impl<T: Scalar> SharedPart<T> {
     }
 
     pub(super) fn widest(&self, dimension: usize) -> usize {
-        let swizzle = self.tile.layout().swizzle();
-        let unit = if swizzle.bits() == 0 { 1 << 20 } else { 1_i64 << swizzle.base().min(20) };
-        let run = self.part.as_ref().map_or(1, |(_, flat)| flat.run(dimension).min(unit));
+        let run = self.part.as_ref().map_or(1, |(_, flat)| flat.run(dimension).min(self.tile.unit()));
         usize::try_from(run).unwrap_or(1)
     }
 

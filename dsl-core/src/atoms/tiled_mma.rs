@@ -40,7 +40,7 @@ impl<M: MmaAtom> TiledMma<M> {
             trace::error(loc, Diagnostic::error(message));
         }
         let warps = warps.map(|count| count.max(1));
-        let threads = warps[0] * warps[1] * M::SPEC.threads();
+        let threads = warps[0].saturating_mul(warps[1]).saturating_mul(M::SPEC.threads());
         let block = trace::with(|t| t.block).map_or(threads, |block| block.into_iter().product::<u32>() as usize);
         if block != threads {
             let message = format!("{} x {} warps of `{}` are {threads} threads", warps[0], warps[1], M::SPEC.name());
@@ -336,8 +336,7 @@ impl Partition {
         };
         let thread = super::shared_tensor::or_stop(Offset::of_thread(&digits, ids::linear_thread(loc), loc), loc)?;
         let thread = thread.plus(Offset::known(first - flat.at([0, 0])), loc);
-        let unit =
-            if tile.layout().swizzle().bits() == 0 { 1 << 20 } else { 1 << tile.layout().swizzle().base().min(20) };
+        let unit = tile.unit();
         Some(Self { thread, flat, unit })
     }
 

@@ -277,7 +277,7 @@ impl BoxSpec {
 
     /// Bytes of the box.
     pub fn bytes(&self) -> usize {
-        self.extents.iter().product::<usize>() * self.element
+        self.extents.iter().fold(self.element, |bytes, &extent| bytes.saturating_mul(extent))
     }
 }
 
