@@ -6,7 +6,8 @@
 
 use lacewing_core::prelude::*;
 
-use super::{CHUNK, Vectorized};
+use super::Vectorized;
+use crate::tiles::CHUNK;
 
 /// Rows and columns of C that a block computes.
 const BLOCK: usize = 64;

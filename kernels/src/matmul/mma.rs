@@ -4,12 +4,16 @@
 //! those after it are on their way. Within a step the fragments of the next product are loaded before the present ones
 //! are multiplied, over the end of a step too: the step's last product waits for the next stage first.
 //!
-//! Rows in shared memory are swizzled, so that neither `ldmatrix` nor a copy has a bank conflict. Blocks that run at
-//! the same time compute tiles that lie together, which share rows of A and columns of B in the L2 cache.
+//! A step takes whole lines of 128 bytes of A and of B, and rows in shared memory are swizzled: neither `ldmatrix` nor a
+//! copy has a bank conflict. Blocks that run at the same time compute tiles that lie together, which share rows of A
+//! and columns of B in the L2 cache.
+//!
+//! What bounds the kernel is shared memory, and then power: docs/src/inside/mma-sync.md has the measurements.
 
 use lacewing_core::prelude::*;
 
-use super::{CHUNK, Vectorized};
+use super::Vectorized;
+use crate::tiles::{CHUNK, swizzled};
 
 /// How the work is divided among blocks and warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,21 +28,30 @@ pub struct Tiling {
     warps: [usize; 2],
     /// Stages of A and B in shared memory.
     stages: usize,
+    /// TFLOP/s on an H200 full of such blocks, for [`Tiling::for_shape`].
+    rate: usize,
 }
 
 impl Tiling {
-    /// 64 x 64 elements a warp: what registers hold. Each element that a warp reads serves 64 products.
-    pub const LARGE: Self = Tiling { rows: 128, columns: 128, inner: 32, warps: [2, 2], stages: 4 };
-    /// Half as many columns: for matrices of which there are not enough large tiles to keep a chip busy.
-    pub const MEDIUM: Self = Tiling { rows: 128, columns: 64, ..Self::LARGE };
-    /// A quarter.
-    pub const SMALL: Self = Tiling { rows: 64, columns: 64, ..Self::LARGE };
+    /// 64 x 64 elements a warp, the most that registers hold: each element that is read from shared memory serves 64
+    /// products. One block fills a multiprocessor.
+    pub const LARGE: Self = Tiling { rows: 128, columns: 256, inner: 64, warps: [2, 4], stages: 3, rate: 443 };
+    /// The same for a warp in blocks half as large, two on a multiprocessor.
+    pub const MEDIUM: Self = Tiling { columns: 128, warps: [2, 2], rate: 426, ..Self::LARGE };
+    /// 32 x 64 elements a warp, for matrices that have few tiles.
+    pub const SMALL: Self = Tiling { rows: 64, stages: 4, rate: 350, ..Self::MEDIUM };
+    /// 32 x 32 elements a warp.
+    pub const TINY: Self = Tiling { columns: 64, rate: 297, ..Self::SMALL };
 
-    /// The largest tiles of which there is one for each multiprocessor, else the smallest.
+    /// The tiling that is done first: what one multiprocessor has to compute at most, by the rate of the tiling.
     #[must_use]
     pub fn for_shape(rows: usize, columns: usize, multiprocessors: usize) -> Self {
-        let busy = |tiling: &Self| tiling.blocks(rows, columns) >= multiprocessors;
-        [Self::LARGE, Self::MEDIUM].into_iter().find(busy).unwrap_or(Self::SMALL)
+        let time = |tiling: &Self| {
+            let blocks = tiling.blocks(rows, columns).div_ceil(multiprocessors.max(1));
+            // In millionths, to be an integer.
+            blocks.saturating_mul(tiling.rows * tiling.columns * 1_000_000 / tiling.rate)
+        };
+        [Self::LARGE, Self::MEDIUM, Self::SMALL, Self::TINY].into_iter().min_by_key(time).unwrap_or(Self::MEDIUM)
     }
 
     /// Blocks of a launch for so many rows and columns of C.
@@ -51,6 +64,12 @@ impl Tiling {
     #[must_use]
     pub fn shape(&self) -> [usize; 3] {
         [self.rows, self.columns, self.inner]
+    }
+
+    /// Whether an inner dimension of so many elements is whole steps, and at least one.
+    #[must_use]
+    pub fn has_whole_steps(&self, inner: usize) -> bool {
+        inner > 0 && inner.is_multiple_of(self.inner)
     }
 
     fn threads(&self) -> usize {
@@ -73,14 +92,6 @@ fn tile_coordinate(tiles: [I32; 2]) -> (I32, I32) {
     (group * GROUP + inside % rows, inside / rows)
 }
 
-/// Stages of rows of 16-bit elements, in which pieces of 16 bytes change places: eight pieces one above the other lie in
-/// eight different groups of four banks, as do eight neighbours. `columns` is a power of two.
-pub(super) fn swizzled(rows: usize, columns: usize, stages: usize) -> Result<ComposedLayout, LayoutError> {
-    let pieces = (columns / CHUNK).max(1).ilog2();
-    let swizzle = Swizzle::new(pieces.min(3), CHUNK.ilog2(), pieces.max(3) as i32)?;
-    ComposedLayout::new(swizzle, layout![(rows, columns, stages); (columns, 1, rows * columns)]?)
-}
-
 /// `size / step`, rounded up. Neither is negative.
 #[device]
 fn steps(size: I32, step: usize) -> I32 {
@@ -89,15 +100,17 @@ fn steps(size: I32, step: usize) -> I32 {
 }
 
 /// C = A B; arguments are those of [`super`]. The grid is one block for each tile ([`Tiling::blocks`]), flattened in x.
+/// `whole_steps` promises that the inner dimension is a multiple of the tiling's, and not 0.
 #[kernel(block = [tiling.threads() as u32, 1, 1])]
 pub fn matmul_mma<T: MmaElement, Out: Float>(
     #[comptime] tiling: Tiling,
     #[comptime] vectorized: Vectorized,
+    #[comptime] whole_steps: bool,
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
     c: TensorMut<Out, 2>,
 ) {
-    let Tiling { rows, columns, inner, warps, stages } = tiling;
+    let Tiling { rows, columns, inner, warps, stages, .. } = tiling;
     let (row, column) = tile_coordinate([steps(c.extent(0), rows), steps(c.extent(1), columns)]);
     let mma = TiledMma::<MmaSync<16, 8, 16, T>>::new(warps);
     let mut acc = mma.accumulators(rows, columns);
@@ -107,10 +120,17 @@ pub fn matmul_mma<T: MmaElement, Out: Float>(
     let b_tiles = shared_tensor::<T>("b", swizzled(inner, columns, stages));
     let copy_a = TiledCopy::<T>::rows(CopyAtom::CpAsync, tiling.threads(), inner, CHUNK);
     let copy_b = TiledCopy::<T>::rows(CopyAtom::CpAsync, tiling.threads(), columns, CHUNK);
-    // Beyond the inner dimension it is zeros that arrive.
+    let k_steps = steps(a.extent(1), inner);
     let fill = |step: I32, stage: I32| {
-        let a_tile = a.tile([rows, inner], (row, step)).vectors(vectorized.a);
-        let b_tile = b.tile([inner, columns], (step, column)).vectors(vectorized.b);
+        // Where there are no parts of steps, what lies beyond the last one is the last once more, and nothing needs a
+        // mask along the inner dimension; elsewhere it is zeros.
+        let step = if const_expr(whole_steps) { step.min(k_steps - 1) } else { step };
+        let mut a_tile = a.tile([rows, inner], (row, step)).vectors(vectorized.a);
+        let mut b_tile = b.tile([inner, columns], (step, column)).vectors(vectorized.b);
+        if const_expr(whole_steps) {
+            a_tile = a_tile.whole_along(1);
+            b_tile = b_tile.whole_along(0);
+        }
         copy(&copy_a, &copy_a.partition_global(&a_tile), &copy_a.partition_shared(&a_tiles.stage(stage)));
         copy(&copy_b, &copy_b.partition_global(&b_tile), &copy_b.partition_shared(&b_tiles.stage(stage)));
         cp_async_commit();
@@ -130,7 +150,7 @@ pub fn matmul_mma<T: MmaElement, Out: Float>(
     // The stage that is multiplied, and the one that was before: all warps are done with that.
     let mut stage = I32::from(0);
     let mut before = I32::from((stages - 1) as i32);
-    for step in range(steps(a.extent(1), inner)) {
+    for step in range(k_steps) {
         let next = (stage == ((stages - 1) as i32)).select(I32::from(0), stage + 1);
         let ((a_part, b_part), (a_after, b_after)) = (parts(stage), parts(next));
         for k in range_constexpr(a_part.k_steps()) {
@@ -152,7 +172,7 @@ pub fn matmul_mma<T: MmaElement, Out: Float>(
         before = stage;
         stage = next;
     }
-    // A block must not end with copies in flight, though they bring nothing but zeros.
+    // A block must not end with copies in flight, though nobody reads what they bring.
     cp_async_wait(0);
 
     let c_tile = c.tile([rows, columns], (row, column)).vectors(vectorized.c);

@@ -25,9 +25,6 @@ use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
 
-/// Elements of one copy of 16 bytes.
-const CHUNK: usize = 8;
-
 /// How many elements of a row of each matrix a product is compiled to move at a time.
 ///
 /// They are neighbours in memory and aligned together, and rows are whole multiples of them: up to 16 bytes, or 1.
@@ -63,6 +60,8 @@ fn widest<H: Element>(tensor: &DevTensor<H, 2>) -> usize {
 pub enum TilingChoice {
     /// By the shape: [`mma::Tiling::for_shape`].
     Auto,
+    /// [`mma::Tiling::TINY`].
+    Tiny,
     /// [`mma::Tiling::SMALL`].
     Small,
     /// [`mma::Tiling::MEDIUM`].
@@ -72,10 +71,11 @@ pub enum TilingChoice {
 }
 
 impl TilingChoice {
-    const NAMES: &[&str] = &["auto", "small", "medium", "large"];
+    const NAMES: &[&str] = &["auto", "tiny", "small", "medium", "large"];
 
     fn from_settings(settings: &Settings) -> Result<Self, Error> {
         Ok(match settings.choice("tiling")? {
+            "tiny" => TilingChoice::Tiny,
             "small" => TilingChoice::Small,
             "medium" => TilingChoice::Medium,
             "large" => TilingChoice::Large,
@@ -87,6 +87,7 @@ impl TilingChoice {
     fn or(self, auto: impl FnOnce() -> mma::Tiling) -> mma::Tiling {
         match self {
             TilingChoice::Auto => auto(),
+            TilingChoice::Tiny => mma::Tiling::TINY,
             TilingChoice::Small => mma::Tiling::SMALL,
             TilingChoice::Medium => mma::Tiling::MEDIUM,
             TilingChoice::Large => mma::Tiling::LARGE,
@@ -132,7 +133,8 @@ where
     if device.target().is_nvidia() {
         let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, device.multiprocessors() as usize));
         let grid = [tiling.blocks(rows, columns), 1, 1];
-        mma::matmul_mma::<T, Out>::new(tiling, vectorized).grid(grid).launch(&device, (a, b, c))
+        let whole_steps = tiling.has_whole_steps(inner);
+        mma::matmul_mma::<T, Out>::new(tiling, vectorized, whole_steps).grid(grid).launch(&device, (a, b, c))
     } else {
         let grid = [mfma::blocks(rows, columns), 1, 1];
         mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }).grid(grid).launch(&device, (a, b, c))
@@ -198,7 +200,7 @@ where
 static LADDER: Laddered = Laddered {
     runner: &RUNNER,
     ladder: tiled(|settings, target| {
-        let tiling = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto).or(|| mma::Tiling::SMALL);
+        let tiling = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto).or(|| mma::Tiling::TINY);
         let [rows, columns, inner] = if target.is_nvidia() { tiling.shape() } else { mfma::TILE };
         vec![Tile::new("M", rows), Tile::new("N", columns), Tile::new("K", inner)]
     }),
@@ -216,9 +218,9 @@ pub static MATMUL: KernelEntry = KernelEntry {
             "tiling",
             TilingChoice::NAMES,
             "auto",
-            "tiles of the mma.sync version: small is 64 x 64, medium 128 x 64, large 128 x 128; a run with auto goes by shape",
+            "tiles of the mma.sync version: tiny is 64 x 64, small 64 x 128, medium 128 x 128, large 128 x 256; auto goes by shape",
         ),
-        Parameter::bool("vectorized", true, "rows of A and B can be read 16 bytes at a time; a run finds out itself"),
+        Parameter::bool("vectorized", true, "rows go 16 bytes at a time, and K is whole steps; a run finds out itself"),
     ],
     build: |settings, target| match (settings.choice("dtype")?, settings.choice("out")?) {
         ("bf16", "f32") => build::<BF16, F32>(settings, target),
@@ -237,7 +239,7 @@ fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Resu
     };
     Ok(if target.is_nvidia() {
         let tiling = TilingChoice::from_settings(settings)?.or(|| mma::Tiling::LARGE);
-        Box::new(mma::matmul_mma::<T, Out>::new(tiling, vectorized))
+        Box::new(mma::matmul_mma::<T, Out>::new(tiling, vectorized, vectorized != Vectorized::NONE))
     } else {
         Box::new(mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }))
     })
