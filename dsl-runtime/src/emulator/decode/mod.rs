@@ -12,6 +12,7 @@ mod convert;
 mod deciding;
 mod emit;
 mod flight;
+mod indices;
 mod gpu;
 mod lifetime;
 mod memory;
@@ -28,6 +29,7 @@ use lacewing_core::{Error, KernelMeta, Traced};
 
 use self::emit::Decoder;
 use self::flight::Flight;
+use self::indices::Indices;
 use self::lifetime::{Lifetimes, op_name, value_key};
 use self::types::{Elem, Place};
 use super::op::Op;
@@ -98,6 +100,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
     let ops: Vec<OperationRef<'_, '_>> = operations(body).collect();
     let mut decoder = Decoder::new(program, Lifetimes::of(&ops));
     decoder.flight = Flight::of(&ops);
+    decoder.indices = Indices::of(&ops);
     decoder.params.clone_from(&meta.params);
     decoder.program.has_async = decoder.program.cluster_blocks() > 1;
     decoder.locate(function);
