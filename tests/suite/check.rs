@@ -151,7 +151,8 @@ const ELSEWHERE: &[(u32, &str)] = &[
 #[test]
 fn all_thirty_cases_have_a_test() {
     let tested: Vec<String> = CASES.iter().map(|(number, ..)| format!("planted_d{number}")).collect();
-    let there: Vec<&str> = PLANTED.iter().map(|entry| entry.name).filter(|name| name.starts_with("planted_d")).collect();
+    let there: Vec<&str> =
+        PLANTED.iter().map(|entry| entry.name).filter(|name| name.starts_with("planted_d")).collect();
     assert_eq!(tested, there);
     let mut all: Vec<u32> = CASES.iter().map(|(number, ..)| *number).collect();
     all.extend(ELSEWHERE.iter().map(|(number, _)| *number));
@@ -181,7 +182,8 @@ const EXACT: &[(&str, &str, &str, &[&str])] = &[
 
 #[test]
 fn rounding_and_wrapping_are_found_at_their_line() {
-    let there: Vec<&str> = PLANTED.iter().map(|entry| entry.name).filter(|name| !name.starts_with("planted_d")).collect();
+    let there: Vec<&str> =
+        PLANTED.iter().map(|entry| entry.name).filter(|name| !name.starts_with("planted_d")).collect();
     assert_eq!(EXACT.iter().map(|(name, ..)| *name).collect::<Vec<_>>(), there);
     for target in [Target::SM_80, Target::GFX942] {
         for (name, tag, kind, facts) in EXACT {
@@ -209,7 +211,10 @@ fn the_bound_of_shadows_is_an_option() {
     // 3000 ones in F16 stay at 2048: 32 % off. A bound of 5 % is passed in the loop, one of 50 % never: then the
     // result itself is wrong.
     let json = of("0.05");
-    assert_eq!((json["kind"].as_str(), json["line"].as_u64()), (Some("inexact result"), Some(marked("F16 SUM").1.into())));
+    assert_eq!(
+        (json["kind"].as_str(), json["line"].as_u64()),
+        (Some("inexact result"), Some(marked("F16 SUM").1.into()))
+    );
     let again = json["reproduce"].as_str().unwrap();
     assert!(again.ends_with("--shadow 0.05,0.001"), "{again}");
     assert!(json["message"].as_str().unwrap().contains("f16(2049) is 2048, and 21"), "{json}");

@@ -56,7 +56,8 @@ impl Scene<'_> {
         let expression = expression(op, origin);
         let mut report = if *is_index {
             let [wrapped, exact] = origin.result.map(show);
-            let message = format!("{expression} is {exact}, which an index of 32 bits has no room for: it wraps to {wrapped}");
+            let message =
+                format!("{expression} is {exact}, which an index of 32 bits has no room for: it wraps to {wrapped}");
             let mut report = self.at(ReportKind::IndexOverflow, message, origin.pc);
             report.notes.push(format!("an address is made of it{}", self.spot(*shown)));
             report.help =

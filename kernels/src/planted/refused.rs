@@ -39,7 +39,10 @@ fn refuse(refused: &Refused) -> Result<Box<dyn AnyKernel>, Error> {
         .at(place)
         .label("refused by the compiler")
         .note("the compiler refuses this program, so that there is no kernel to trace or run")
-        .note(format!("all that it says is in {}, which the tests compare word for word", file.replace(".rs", ".stderr")));
+        .note(format!(
+            "all that it says is in {}, which the tests compare word for word",
+            file.replace(".rs", ".stderr")
+        ));
     Err(Error::Kernel(said.into()))
 }
 

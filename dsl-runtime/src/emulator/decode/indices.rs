@@ -31,7 +31,7 @@ impl Indices {
     /// Whether an operation's only result is part of an address, and whether that is signed. Where it is used both
     /// ways it counts as signed.
     pub(crate) fn signed(&self, op: &OperationRef<'_, '_>) -> Option<bool> {
-        let result = op.result(0).ok()?;
+        let result = op.result(0).ok().filter(|_| !self.0.is_empty())?;
         self.0.get(&value_key(result)).map(|kind| kind & SIGNED != 0)
     }
 
@@ -76,6 +76,10 @@ impl Indices {
         if op.region_count() > 0 {
             return self.visit_regions(op, name);
         }
+        // Asking for a result that is not there is slow: the error holds the operation's text.
+        if op.result_count() == 0 || self.0.is_empty() {
+            return false;
+        }
         let Ok(result) = op.result(0) else { return false };
         let kind = self.kind(value_key(result));
         if kind == 0 {
@@ -100,8 +104,7 @@ impl Indices {
             .collect();
         let block_of = |index: usize| op.region(index).ok().and_then(|region| region.first_block());
         let last = |block: BlockRef<'_, '_>, skip: usize| -> Vec<ValueKey> {
-            let last = std::iter::successors(block.first_operation(), |op| op.next_in_block()).last();
-            last.map(|last| last.operands().skip(skip).map(value_key).collect()).unwrap_or_default()
+            block.terminator().map(|last| last.operands().skip(skip).map(value_key).collect()).unwrap_or_default()
         };
         match name {
             "scf.for" => {
@@ -122,8 +125,8 @@ impl Indices {
                 let (forwarded, yields) = (last(before, 1), last(after, 0));
                 for (index, &value) in forwarded.iter().enumerate() {
                     let argument = after.argument(index).ok().map(value_key);
-                    let kind = results.get(index).copied().unwrap_or(0)
-                        | argument.map_or(0, |argument| self.kind(argument));
+                    let kind =
+                        results.get(index).copied().unwrap_or(0) | argument.map_or(0, |argument| self.kind(argument));
                     grown |= self.add(Some(value), kind);
                 }
                 for index in 0..before.argument_count() {

@@ -1,9 +1,9 @@
 //! Float formats, and the functions of the machine in binary64.
 
+use crate::emulator::asynchronous::op::InputType;
 use crate::emulator::exec::elementwise::{BinaryOp, UnaryOp};
 use crate::emulator::numeric::math;
 use crate::emulator::numeric::narrow::{self, Fp8};
-use crate::emulator::asynchronous::op::InputType;
 use crate::emulator::op::MatrixType;
 
 /// A float format.

@@ -26,7 +26,9 @@ impl Registers<'_> {
     #[inline(always)]
     pub(crate) fn wraps(&self, op: BinaryOp, signed: bool, a: Reg, b: Reg) -> u32 {
         match (op, signed) {
-            (BinaryOp::AddI32, true) => self.compare::<i32>(a, b, |x, y| ((x.wrapping_add(y) ^ x) & (x.wrapping_add(y) ^ y)) < 0),
+            (BinaryOp::AddI32, true) => {
+                self.compare::<i32>(a, b, |x, y| ((x.wrapping_add(y) ^ x) & (x.wrapping_add(y) ^ y)) < 0)
+            }
             (BinaryOp::AddI32, false) => self.compare::<u32>(a, b, |x, y| x.wrapping_add(y) < x),
             (BinaryOp::SubI32, true) => self.compare::<i32>(a, b, |x, y| ((x ^ y) & (x.wrapping_sub(y) ^ x)) < 0),
             (BinaryOp::SubI32, false) => self.compare::<u32>(a, b, |x, y| x < y),
@@ -149,13 +151,7 @@ impl Follower {
     }
 
     /// `base + index * scale`.
-    pub(super) fn address(
-        &mut self,
-        now: &Now<'_, '_>,
-        width: u32,
-        (d, base, index): (Reg, Reg, Reg),
-        scale: u32,
-    ) {
+    pub(super) fn address(&mut self, now: &Now<'_, '_>, width: u32, (d, base, index): (Reg, Reg, Reg), scale: u32) {
         self.pending.cleared.push((d, width / 4));
         let known = |reg: Reg| self.rows.iter().skip(reg as usize).take(2).any(|row| row.width > 0);
         if !known(base) && !known(index) {

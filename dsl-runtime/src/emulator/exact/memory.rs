@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::{Cell, Follower, Format, Loaded, Number, Origin, raw};
-use crate::emulator::memory::{Bytes, SharedMemory};
 use crate::emulator::lanes::Registers;
+use crate::emulator::memory::{Bytes, SharedMemory};
 use crate::emulator::op::Pc;
 
 /// Origins that are kept in full; later ones stand for others of the same operation.

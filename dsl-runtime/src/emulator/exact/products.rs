@@ -127,9 +127,8 @@ impl Follower {
         let a = Matrix::new(16, depth, |row, k| {
             self.number(now.regs, place(&op.a, row / 8 + k / per_register * 2, row % 8, k), format)
         });
-        let b = Matrix::new(8, depth, |column, k| {
-            self.number(now.regs, place(&op.b, k / per_register, column, k), format)
-        });
+        let b =
+            Matrix::new(8, depth, |column, k| self.number(now.regs, place(&op.b, k / per_register, column, k), format));
         for (register, (&c, &d)) in op.c.iter().zip(&op.d).enumerate() {
             for lane in 0..LANES {
                 let (row, column) = (lane / 4 + register / 2 * 8, lane % 4 * 2 + register % 2);
@@ -358,4 +357,3 @@ impl ExactPart<'_> {
         cell
     }
 }
-

@@ -557,9 +557,9 @@ impl Follower {
 fn pieces(value: Reg, lane: usize, access: &Access) -> impl Iterator<Item = (u32, u32, u32)> + use<> {
     let step = if access.unit == 8 { 8 } else { 4 };
     let bytes = access.bytes;
-    (0..bytes).step_by(step as usize).map(move |offset| {
-        (spot(value + offset / 4, lane, step, 0), offset, step.min(bytes - offset))
-    })
+    (0..bytes)
+        .step_by(step as usize)
+        .map(move |offset| (spot(value + offset / 4, lane, step, 0), offset, step.min(bytes - offset)))
 }
 
 fn address_of(regs: &Registers<'_>, address: Reg, lane: usize, rank: Option<u32>) -> u64 {

@@ -616,13 +616,7 @@ impl Moment<'_, '_> {
 }
 
 /// The innermost counted loop around an operation, as a lane sees it.
-pub(crate) fn loop_around(
-    program: &Program,
-    regs: &Registers<'_>,
-    at: Pc,
-    half: u8,
-    lane: usize,
-) -> Option<LoopState> {
+pub(crate) fn loop_around(program: &Program, regs: &Registers<'_>, at: Pc, half: u8, lane: usize) -> Option<LoopState> {
     let before = program.ops.get(..at as usize)?;
     before.iter().enumerate().rev().find_map(|(pc, op)| match *op {
         Op::For { kind, iv, low, end, .. } if end > at => {
