@@ -299,7 +299,7 @@ fn compute_product<I: Isa>(
                 }
             }
         }
-        let exact = block.checks.shadow.then(|| ExactPart {
+        let exact = block.checks.shadow.then_some(ExactPart {
             memory: block.exact,
             checks: &block.checks,
             shared: block.shared,

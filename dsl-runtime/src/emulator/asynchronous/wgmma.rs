@@ -175,7 +175,7 @@ impl WgmmaQueue {
                     }
                     let (tile, first_row, column) = place(register);
                     if let (Some(exact), Some(follower)) = (&mut exact, follower) {
-                        follower.to_tile(exact, c, register);
+                        follower.fill_tile(exact, c, register);
                     }
                     let lanes = regs.read::<f32>(c);
                     if let Some(tile) = tiles.get_mut(tile) {
@@ -281,7 +281,7 @@ impl WgmmaQueue {
         }
         regs.write(result, lanes);
         if let (Some(exact), Some(follower)) = (&mut found.exact, follower) {
-            follower.from_tile(exact, result, register);
+            follower.take_tile(exact, result, register);
         }
         Ok(())
     }

@@ -138,8 +138,11 @@ pub(super) fn unary(op: UnaryOp) -> Option<Unary> {
     })
 }
 
+/// A function of two operands, and the format of both and of the result.
+pub(super) type Binary = (Format, fn(f64, f64) -> f64);
+
 /// The exact form of an operation of two floats; `None` for those on integers and those that jump.
-pub(super) fn binary(op: BinaryOp) -> Option<(Format, fn(f64, f64) -> f64)> {
+pub(super) fn binary(op: BinaryOp) -> Option<Binary> {
     use BinaryOp as B;
     use Format::{F32, F64};
     Some(match op {

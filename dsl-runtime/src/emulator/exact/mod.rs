@@ -127,8 +127,18 @@ impl Bound {
             Self::Ulps(ulps) => ulps * f64::from(1 - i32::from(digits)).exp2() * exact.abs(),
         };
         // A NaN, or an infinity on one side, is beyond every bound.
-        !(error <= allowed) || !value.is_finite() || !exact.is_finite()
+        error.is_nan() || error > allowed || !value.is_finite() || !exact.is_finite()
     }
+}
+
+/// Whether an operand's error explains that of a result: without it the result would change by so much.
+fn explains(contribution: f64, error: f64) -> bool {
+    contribution.is_nan() || error.is_nan() || contribution >= 0.25 * error
+}
+
+/// Whether an error matters more than another.
+fn outweighs(error: f64, other: f64) -> bool {
+    error.is_nan() || error > other
 }
 
 /// The cells of one slot.

@@ -2,7 +2,9 @@
 
 use super::format::Format;
 use super::step::Now;
-use super::{Cell, ExactMemory, Follower, Loaded, Moved, Number, Origin, Predicted, SLOT, shared_key, spot};
+use super::{
+    Cell, ExactMemory, Follower, Loaded, Moved, Number, Origin, Predicted, SLOT, explains, outweighs, shared_key, spot,
+};
 use crate::emulator::Checks;
 use crate::emulator::asynchronous::op::{InputType, SharedOperand};
 use crate::emulator::exec::atom::{AtomOp, Spot};
@@ -38,7 +40,7 @@ fn terms(factors: impl Iterator<Item = (Number, Number)>) -> Terms {
             // Many small errors of one kind make a large one.
             let error = (value - exact).abs();
             sum.contribution += error;
-            if sum.origin == 0 || !(error <= largest) {
+            if sum.origin == 0 || outweighs(error, largest) {
                 (sum.origin, largest) = (origin, error);
             }
         }
@@ -68,7 +70,7 @@ impl Follower {
     fn predict_sum(&mut self, (at, lane, format): (u32, u8, Format), before: Number, terms: Terms) {
         let error = (before.value - before.exact).abs();
         let mut worst = (terms.origin, terms.contribution);
-        if before.origin != 0 && (worst.0 == 0 || !(error <= worst.1)) {
+        if before.origin != 0 && (worst.0 == 0 || outweighs(error, worst.1)) {
             worst = (before.origin, error);
         }
         self.pending.predicted.push(Predicted {
@@ -223,7 +225,7 @@ impl Follower {
     }
 
     /// The cells of a register of sums, for a product that starts with them.
-    pub(crate) fn to_tile(&self, tile: &mut ExactTile, c: Reg, register: usize) {
+    pub(crate) fn fill_tile(&self, tile: &mut ExactTile, c: Reg, register: usize) {
         for lane in 0..LANES {
             if let (Some(cell), Some(place)) = (self.get(spot(c, lane, 4, 0), 4), tile.place(register, lane)) {
                 *place = cell;
@@ -232,7 +234,7 @@ impl Follower {
     }
 
     /// The cells of a register that a wait gives.
-    pub(crate) fn from_tile(&mut self, tile: &mut ExactTile, result: Reg, register: usize) {
+    pub(crate) fn take_tile(&mut self, tile: &mut ExactTile, result: Reg, register: usize) {
         self.forget(result, 1);
         for lane in 0..LANES {
             if let Some(cell) = tile.place(register, lane).map(|place| *place) {
@@ -344,9 +346,9 @@ impl ExactPart<'_> {
         if self.checks.shadow_bound.is_exceeded([value, exact], digits) {
             let error = (value - exact).abs();
             let of_before = (before.value - before.exact).abs();
-            cell.origin = if before.origin != 0 && !(of_before < 0.25 * error) {
+            cell.origin = if before.origin != 0 && explains(of_before, error) {
                 before.origin
-            } else if terms.origin != 0 && !(terms.contribution < 0.25 * error) {
+            } else if terms.origin != 0 && explains(terms.contribution, error) {
                 terms.origin
             } else {
                 let operands = vec![[before.value, before.exact], [terms.value, terms.exact]];

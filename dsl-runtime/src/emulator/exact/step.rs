@@ -3,7 +3,8 @@
 use super::format::{self, Format};
 use super::memory::MemoryCell;
 use super::{
-    Cell, ExactMemory, Follower, Inexact, Kind, Loaded, Moved, Number, Origin, Predicted, SLOT, raw, shared_key, spot,
+    Cell, ExactMemory, Follower, Inexact, Kind, Loaded, Moved, Number, Origin, Predicted, SLOT, explains, outweighs,
+    raw, shared_key, spot,
 };
 use crate::emulator::Checks;
 use crate::emulator::asynchronous::op::AsyncOp;
@@ -60,7 +61,7 @@ impl Follower {
     /// Predicts what the operation will give, and tests the addresses and values that leave the registers.
     #[inline(never)]
     pub(crate) fn before(&mut self, now: &Now<'_, '_>) -> Broken {
-        let Some(op) = now.program.ops.get(now.pc as usize) else { return None };
+        let op = now.program.ops.get(now.pc as usize)?;
         self.pending.pc = now.pc;
         let floats = now.checks.shadow;
         match op.general() {
@@ -232,7 +233,7 @@ impl Follower {
         if now.checks.shadow_bound.is_exceeded([value, exact], digits) {
             let error = (value - exact).abs();
             // An operand's error explains that of the result when the result would change by as much without it.
-            let explained = origin != 0 && !(contribution < 0.25 * error);
+            let explained = origin != 0 && explains(contribution, error);
             cell.origin = if explained {
                 origin
             } else {
@@ -272,7 +273,7 @@ impl Follower {
                 let mut changed = exacts;
                 changed[index] = number.value;
                 let contribution = (f(&changed) - exact).abs();
-                if worst.0 == 0 || !(contribution <= worst.1) {
+                if worst.0 == 0 || outweighs(contribution, worst.1) {
                     worst = (number.origin, contribution);
                 }
             }
@@ -534,9 +535,9 @@ impl Follower {
     fn asynchronous(&mut self, now: &Now<'_, '_>, op: &AsyncOp) -> Broken {
         match op {
             AsyncOp::Uniform { d, a, halves } => {
-                for half in 0..usize::from(*halves).min(2) {
-                    self.pending.cleared.push((d[half], 1));
-                    (0..LANES).for_each(|lane| self.carry(spot(a[0], 0, 4, 0), spot(d[half], lane, 4, 0), 4));
+                for &d in d.iter().take((*halves).into()) {
+                    self.pending.cleared.push((d, 1));
+                    (0..LANES).for_each(|lane| self.carry(spot(a[0], 0, 4, 0), spot(d, lane, 4, 0), 4));
                 }
                 None
             }
