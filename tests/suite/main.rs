@@ -20,6 +20,7 @@ mod cli_run;
 mod constructs;
 mod cuda;
 mod differential;
+mod exact;
 mod frontend;
 mod kernels;
 mod launch;

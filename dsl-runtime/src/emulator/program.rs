@@ -337,7 +337,9 @@ impl Program {
                 v.slots(d, result);
                 v.slots(a, operand);
             }
-            Op::Binary { op, d, a, b } => [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots())),
+            Op::Binary { op, d, a, b } | Op::Index { op, d, a, b, .. } => {
+                [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots()));
+            }
             Op::AddF32 { d, a, b } | Op::SubF32 { d, a, b } | Op::MulF32 { d, a, b } => {
                 [d, a, b].into_iter().for_each(|r| v.slots(r, 1));
             }

@@ -9,6 +9,7 @@ use super::state::{AsyncState, Wait};
 use super::tensor_map::BoundMap;
 use super::transfer::{Store, Transfer, find_unwritten, read_box, store_box};
 use super::wgmma::{Pending, marked};
+use crate::emulator::exact::{ExactPart, Follower, Now};
 use crate::emulator::exec::access::AccessError;
 use crate::emulator::exec::numbers::Moment;
 use crate::emulator::exec::warp::{Action, BlockMemory, FaultKind, Stop, Warp};
@@ -64,6 +65,7 @@ struct Context<'a, 'r, 'm> {
     block: &'a BlockMemory<'m>,
     state: &'a mut AsyncState<'m>,
     own: &'a mut WarpAsync,
+    follower: Option<&'a mut Follower>,
     regs: &'a mut Registers<'r>,
     warp: u32,
     mask: u64,
@@ -100,7 +102,9 @@ pub(crate) fn execute<I: Isa>(
         };
     }
     let existing = warp.existing;
-    let mut context = Context { program, block, state, own: &mut warp.asynchronous, regs, warp: warp.index, mask, pc };
+    let follower = warp.follower.as_deref_mut();
+    let own = &mut warp.asynchronous;
+    let mut context = Context { program, block, state, own, follower, regs, warp: warp.index, mask, pc };
     let result = match op {
         AsyncOp::BarrierInit { address, count, access } => context.barrier_init(*address, *count, *access),
         AsyncOp::BarrierArrive { address, bytes, access } => context.barrier_arrive(*address, None, *bytes, *access),
@@ -246,9 +250,11 @@ fn wgmma_wait<I: Isa>(
             races.borrow_mut().learn(warp.index, *component, tick);
         }
     }
-    let Some(queue) = state.queue(rank, own) else { return Ok(Flow::Next) };
+    let queue = state.blocks.get_mut(rank as usize).and_then(|block| block.products.get_mut(own));
+    let Some(queue) = queue else { return Ok(Flow::Next) };
     for (&value, &result) in values.iter().zip(results) {
-        queue.take(regs, value, result, groups).map_err(|fault| broken(0, fault))?;
+        let follower = warp.follower.as_deref_mut();
+        queue.take(regs, (value, result), groups, follower).map_err(|fault| broken(0, fault))?;
     }
     Ok(Flow::Next)
 }
@@ -293,7 +299,17 @@ fn compute_product<I: Isa>(
                 }
             }
         }
-        queue.compute::<I>(op, &pending, block.shared, 16 * part, watch);
+        let exact = block.checks.shadow.then_some(ExactPart {
+            memory: block.exact,
+            checks: &block.checks,
+            shared: block.shared,
+            rank: block.rank,
+            warp: warp as u32,
+            pc: pending.pc,
+            ty: op.ty,
+            k: op.k,
+        });
+        queue.compute::<I>(op, &pending, (block.shared, exact.as_ref()), 16 * part, watch);
     }
     if let Some((_, ticks)) = own.computed.get_mut(group) {
         ticks.push(tick);
@@ -520,6 +536,12 @@ impl Context<'_, '_, '_> {
                 });
             }
             self.note_rows(op, &coordinates, lane, false)?;
+            if self.block.checks.shadow {
+                let map = self.map(op)?;
+                for rank in (0..blocks).filter(|rank| receivers >> rank & 1 == 1) {
+                    self.block.exact.box_loaded(map, &coordinates, (rank, destination));
+                }
+            }
         }
         Ok(Flow::Next)
     }
@@ -554,6 +576,13 @@ impl Context<'_, '_, '_> {
                 races.note_async_read(who, source as usize, bytes as usize, true);
             }
             self.note_rows(op, &coordinates, lane, true)?;
+            if self.block.checks.shadow {
+                let (checks, memory, rank) = (&self.block.checks, self.block.exact, self.block.rank);
+                let (program, regs, pc, mask) = (self.program, &*self.regs, self.pc, self.mask);
+                let now = Now { program, regs, memory, checks, rank, pc, mask };
+                let copied = (self.map(op)?, coordinates.as_slice());
+                memory.box_stored(&now, copied, self.block.shared, source).map_or(Ok(()), Err)?;
+            }
             let (pc, map) = (self.pc, op.map);
             let store = Store { pc, lane, map, coordinates, source, bytes, group: None, content: None, known };
             self.own.stores.push(store);
@@ -665,7 +694,9 @@ impl Context<'_, '_, '_> {
         // Another warp may wait for this one's part.
         self.state.woken = true;
         let queue = self.state.blocks.get_mut(rank as usize).and_then(|block| block.products.get_mut(warp as usize));
-        let issued = queue.map_or(Ok(()), |queue| queue.issue::<I>(self.regs, op, pending, self.block.shared));
+        let follower = self.follower.as_deref().filter(|_| self.block.checks.shadow);
+        let memory = (self.block.shared, follower);
+        let issued = queue.map_or(Ok(()), |queue| queue.issue::<I>(self.regs, op, pending, memory));
         issued.map_err(|fault| broken(0, fault))?;
         Ok(Flow::Next)
     }
