@@ -23,5 +23,9 @@ pub use crate::types::{
     named_barrier, reduce_block, reduce_warp, release_next_grid, shared, shared_array, shared_array_named, shfl_down,
     shfl_idx, shfl_up, shfl_xor, target, thread_id, thread_index, wait_for_previous_grid, warp_id, warp_sync,
 };
+pub use crate::types::{
+    MmaInFlight, TensorMemory, TmemAccumulator, TmemTile, tcgen05_commit, tcgen05_fence_after_thread_sync,
+    tcgen05_fence_before_thread_sync, tcgen05_mma,
+};
 pub use crate::{device_assert, layout, printf, static_assert};
 pub use lacewing_macros::*;
