@@ -23,6 +23,7 @@ mod asynchronous;
 mod blame;
 mod blame_async;
 mod blame_race;
+mod blame_tensor;
 mod checks;
 mod decode;
 mod exec;

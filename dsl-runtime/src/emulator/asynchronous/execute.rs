@@ -6,11 +6,12 @@ use super::fault::AsyncFault;
 use super::mbarrier::Mbarrier;
 use super::op::{AsyncOp, OperandA, ProxyFence, SharedOperand, TensorCopyOp, WgmmaOp};
 use super::state::{AsyncState, Wait};
+use super::tcgen05::{self, WarpTensor};
 use super::tensor_map::BoundMap;
 use super::transfer::{Store, Transfer, find_unwritten, read_box, store_box};
 use super::wgmma::{Pending, marked};
 use crate::emulator::exec::access::AccessError;
-use crate::emulator::exec::numbers::Moment;
+use crate::emulator::exec::numbers::{Births, Moment};
 use crate::emulator::exec::warp::{Action, BlockMemory, FaultKind, Stop, Warp};
 use crate::emulator::isa::Isa;
 use crate::emulator::lanes::{LANES, Reg, Registers};
@@ -26,11 +27,13 @@ pub(crate) struct WarpAsync {
     committed: [u32; LANES],
     /// The barrier of the cluster that the warp has arrived at and not waited for.
     pub(crate) cluster: Option<u64>,
+    pub(super) tensor: WarpTensor,
 }
 
 impl WarpAsync {
     pub(crate) fn clear(&mut self) {
         self.stores.clear();
+        self.tensor.clear();
         self.committed = [0; LANES];
         self.cluster = None;
     }
@@ -47,9 +50,9 @@ pub(crate) enum Flow {
     Fault(u32, FaultKind),
 }
 
-type Step<T = ()> = Result<T, (u32, FaultKind)>;
+pub(super) type Step<T = ()> = Result<T, (u32, FaultKind)>;
 
-fn broken(lane: u32, fault: AsyncFault) -> (u32, FaultKind) {
+pub(super) fn broken(lane: u32, fault: AsyncFault) -> (u32, FaultKind) {
     (lane, FaultKind::Async(Box::new(fault)))
 }
 
@@ -59,15 +62,16 @@ fn lanes(mask: u64) -> impl Iterator<Item = u32> {
 }
 
 /// A warp at an operation.
-struct Context<'a, 'r, 'm> {
-    program: &'a Program,
-    block: &'a BlockMemory<'m>,
-    state: &'a mut AsyncState<'m>,
-    own: &'a mut WarpAsync,
-    regs: &'a mut Registers<'r>,
-    warp: u32,
-    mask: u64,
-    pc: Pc,
+pub(super) struct Context<'a, 'r, 'm> {
+    pub(super) program: &'a Program,
+    pub(super) block: &'a BlockMemory<'m>,
+    pub(super) state: &'a mut AsyncState<'m>,
+    pub(super) own: &'a mut WarpAsync,
+    pub(super) births: &'a mut Births,
+    pub(super) regs: &'a mut Registers<'r>,
+    pub(super) warp: u32,
+    pub(super) mask: u64,
+    pub(super) pc: Pc,
 }
 
 /// Executes one operation.
@@ -100,7 +104,8 @@ pub(crate) fn execute<I: Isa>(
         };
     }
     let existing = warp.existing;
-    let mut context = Context { program, block, state, own: &mut warp.asynchronous, regs, warp: warp.index, mask, pc };
+    let (own, births, warp) = (&mut warp.asynchronous, &mut warp.births, warp.index);
+    let mut context = Context { program, block, state, own, births, regs, warp, mask, pc };
     let result = match op {
         AsyncOp::BarrierInit { address, count, access } => context.barrier_init(*address, *count, *access),
         AsyncOp::BarrierArrive { address, bytes, access } => context.barrier_arrive(*address, None, *bytes, *access),
@@ -120,6 +125,7 @@ pub(crate) fn execute<I: Isa>(
         AsyncOp::ClusterSync { arrive, wait } => {
             whole(existing, mask).and_then(|()| context.cluster_sync(*arrive, *wait))
         }
+        AsyncOp::Tensor(op) => tcgen05::execute::<I>(&mut context, op, existing),
         AsyncOp::Landed { value, slots } => context.landed(*value, *slots),
         AsyncOp::WgmmaWait { .. } | AsyncOp::Uniform { .. } | AsyncOp::NamedBarrier { .. } => Ok(Flow::Next),
     };
@@ -131,7 +137,7 @@ pub(crate) fn finish(warp: &mut Warp, block: &BlockMemory<'_>) -> Option<(Pc, Fa
     let own = &mut warp.asynchronous;
     let unread = own.stores.iter().find(|store| store.content.is_none()).map(|store| store.pc);
     if block.checks.copies
-        && let Some(pc) = first_unwaited(block, warp.index).or(unread)
+        && let Some(pc) = first_unwaited(block, warp.index).or(unread).or(own.tensor.first_unwaited())
     {
         return Some((pc, FaultKind::Async(Box::new(AsyncFault::NeverWaited))));
     }
@@ -155,7 +161,7 @@ fn first_unwaited(block: &BlockMemory<'_>, warp: u32) -> Option<Pc> {
     state.blocks.get(block.rank as usize)?.products.get(warp as usize)?.first_unwaited()
 }
 
-fn whole(existing: u64, mask: u64) -> Step {
+pub(super) fn whole(existing: u64, mask: u64) -> Step {
     if mask == existing {
         Ok(())
     } else {
@@ -164,7 +170,7 @@ fn whole(existing: u64, mask: u64) -> Step {
 }
 
 /// The value that all active lanes have.
-fn common(regs: &Registers<'_>, reg: Reg, mask: u64, what: &'static str) -> Step<u32> {
+pub(super) fn common(regs: &Registers<'_>, reg: Reg, mask: u64, what: &'static str) -> Step<u32> {
     let mut active = lanes(mask);
     let first = regs.lane::<u32>(reg, active.next().unwrap_or(0) as usize);
     for lane in active {
@@ -320,12 +326,12 @@ impl Context<'_, '_, '_> {
         Err(broken(0, queue.map_or(AsyncFault::HandedOn, |queue| queue.blame(ticket))))
     }
 
-    fn races(&self) -> Option<std::cell::RefMut<'_, SharedRaces>> {
+    pub(super) fn races(&self) -> Option<std::cell::RefMut<'_, SharedRaces>> {
         self.state.races.map(RefCell::borrow_mut)
     }
 
     /// Checks a range of shared memory that a lane names.
-    fn range(&self, address: u32, len: u32, access: u32, lane: u32, action: Action) -> Step<usize> {
+    pub(super) fn range(&self, address: u32, len: u32, access: u32, lane: u32, action: Action) -> Step<usize> {
         let shape = self.program.access(access);
         self.block.shared.check_range(u64::from(address), len as usize, shape).map_err(|fault| {
             let error = AccessError { fault, lane, address: address.into() };
@@ -367,7 +373,7 @@ impl Context<'_, '_, '_> {
     }
 
     /// The mbarrier that a lane names, if the warp may use it; `by_copy` for the copy engine.
-    fn barrier(&mut self, rank: u32, address: u32, lane: u32, by_copy: bool) -> Step {
+    pub(super) fn barrier(&mut self, rank: u32, address: u32, lane: u32, by_copy: bool) -> Step {
         if self.state.blocks.get(rank as usize).is_some_and(|block| block.running == 0) {
             return Err(broken(lane, AsyncFault::BlockEnded { rank }));
         }
@@ -467,7 +473,7 @@ impl Context<'_, '_, '_> {
     }
 
     /// The race of a bulk access, as a fault.
-    fn race(lane: u32, conflict: Conflict, access: u32, writes: bool) -> (u32, FaultKind) {
+    pub(super) fn race(lane: u32, conflict: Conflict, access: u32, writes: bool) -> (u32, FaultKind) {
         let touch = if writes { Touch::CopyStart } else { Touch::Read };
         (lane, FaultKind::Race { conflict, access, touch })
     }

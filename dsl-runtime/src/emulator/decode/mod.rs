@@ -16,6 +16,7 @@ mod gpu;
 mod lifetime;
 mod memory;
 mod slots;
+mod tensor_memory;
 pub(crate) mod types;
 mod vector;
 
