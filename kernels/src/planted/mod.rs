@@ -18,6 +18,8 @@
 //! | `planted_d17` | a barrier for two arrivals, of which one comes |
 //! | `planted_d18` | shared memory written by one warp and read by another, with no barrier between |
 //! | `planted_d19` | plain stores that the copy engine reads without a proxy fence |
+//! | `planted_d20` | an accumulator in tensor memory, read while its product is under way |
+//! | `planted_d21` | rows of tensor memory that a warp does not reach |
 //! | `planted_d22` | a tile in panels, filled by the column of the whole row |
 //! | `planted_d23` | a tensor map of rows that are no multiple of 16 bytes apart |
 //! | `planted_d24` | a column of a tile in one bank |
@@ -27,6 +29,7 @@
 //! | `planted_d28` | the output rescaled by the inverted factor, the denominator rightly |
 //! | `planted_d29` | a block that a warp's reduction does not fit |
 
+mod blackwell;
 mod hopper;
 mod memory;
 mod numbers;
@@ -54,6 +57,8 @@ pub static PLANTED: &[&KernelEntry] = &[
     &hopper::D17,
     &sync::D18,
     &hopper::D19,
+    &blackwell::D20,
+    &blackwell::D21,
     &memory::D22,
     &hopper::D23,
     &memory::D24,
