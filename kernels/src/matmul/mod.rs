@@ -10,8 +10,9 @@
 //! computes a tile of 64 x 64 elements, 32 x 32 each; the grid is one block for each tile, flattened in x with the
 //! tiles of a row of C innermost. The inner dimension goes by in steps of 32.
 //!
-//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips.
+//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips. [`blackwell`] is for sm_100a, with tiles of its own.
 
+pub mod blackwell;
 pub mod mfma;
 pub mod mma;
 
@@ -95,6 +96,9 @@ where
     check_shape("b", b.shape(), [inner, columns])?;
     check_shape("c", c.shape(), [rows, columns])?;
     let device = a.device().clone();
+    if device.target() == Target::SM_100A {
+        return blackwell::run::<T, Out>(a, b, c);
+    }
     let vectorized = Vectorized::new(a, b);
     let grid = [rows.div_ceil(BLOCK) * columns.div_ceil(BLOCK), 1, 1];
     if device.target().is_nvidia() {
@@ -162,13 +166,16 @@ where
 
 static LADDER: Laddered = Laddered {
     runner: &RUNNER,
-    ladder: tiled(|_, _| vec![Tile::new("M", BLOCK), Tile::new("N", BLOCK), Tile::new("K", BLOCK_K)]),
+    ladder: tiled(|_, target| match target {
+        Target::SM_100A => blackwell::tiles(),
+        _ => vec![Tile::new("M", BLOCK), Tile::new("N", BLOCK), Tile::new("K", BLOCK_K)],
+    }),
 };
 
 /// `matmul` by name.
 pub static MATMUL: KernelEntry = KernelEntry {
     name: "matmul",
-    about: "C = A B by tiles: mma.sync on NVIDIA, MFMA on AMD",
+    about: "C = A B by tiles: mma.sync on NVIDIA, in tensor memory on Blackwell, MFMA on AMD",
     targets: &Target::ALL,
     parameters: &[
         Parameter::choice("dtype", &["f16", "bf16"], "f16", "element type of A and B"),
@@ -187,7 +194,9 @@ pub static MATMUL: KernelEntry = KernelEntry {
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
     let vectorized = settings.bool("vectorized")?;
     let vectorized = Vectorized { a: vectorized, b: vectorized };
-    Ok(if target.is_nvidia() {
+    Ok(if target == Target::SM_100A {
+        Box::new(blackwell::matmul_tcgen05::<T, Out>::new(vectorized))
+    } else if target.is_nvidia() {
         Box::new(mma::matmul_mma::<T, Out>::new(vectorized))
     } else {
         Box::new(mfma::matmul_mfma::<T, Out>::new(vectorized))
