@@ -9,18 +9,18 @@
 //! speed. Copies by the copy engine, a producer's warp of its own and wider stores of C would come next.
 
 use lacewing_core::prelude::*;
-use lacewing_core::types::Scalar;
-use lacewing_runtime::runner::Tile;
-use lacewing_runtime::{DevTensor, ElementOf, Error, KernelExt, LaunchStats};
 
-use super::{CHUNK, Vectorized};
-use crate::views::HostFloat;
+use super::Vectorized;
 
 /// Rows and columns of C that a block computes.
 const BLOCK_M: usize = 128;
 const BLOCK_N: usize = 128;
 /// Elements of the inner dimension of one stage.
 const BLOCK_K: usize = 64;
+/// All three.
+pub(super) const TILE: [usize; 3] = [BLOCK_M, BLOCK_N, BLOCK_K];
+/// Elements of 16 bytes.
+const CHUNK: usize = 8;
 /// Stages: 32 KB of shared memory each.
 const STAGES: usize = 2;
 /// Threads of a block: a warp for each 32 rows, which it loads from tensor memory.
@@ -56,6 +56,24 @@ fn fill<T: MmaElement>(tile: SwizzledTile<T>, source: Tensor<T, 2>, first: (I32,
     }
 }
 
+/// Stores a part of a row of C from a place on, `N` elements at a time, where the row is inside and so many columns are
+/// left.
+#[device]
+fn store<Out: Float, const N: usize>(
+    c: TensorMut<Out, 2>,
+    place: (I32, I32),
+    inside: (Bool, I32),
+    values: &[F32; COLUMNS],
+) {
+    let ((row, column), (is_row, columns)) = (place, inside);
+    for part in range_constexpr(COLUMNS / N) {
+        let first = part * N;
+        let parts: [Out; N] = std::array::from_fn(|i| values[first + i].cast::<Out>());
+        let mask = is_row & (columns > first as i32);
+        c.at((row, column + first as i32)).store_vec_if(mask, Vector::from(parts));
+    }
+}
+
 /// C = A B; arguments are those of [`super`], and the grid is one block for each tile of 128 x 128.
 #[kernel(block = [THREADS as u32, 1, 1])]
 pub fn matmul_tcgen05<T: MmaElement, Out: Float>(
@@ -87,8 +105,8 @@ pub fn matmul_tcgen05<T: MmaElement, Out: Float>(
         stages.wait_empty(at);
         let (a_tile, b_tile) = (a_ring.stage(at.stage()), b_ring.stage(at.stage()));
         let k = step * (BLOCK_K as i32);
-        fill(a_tile, a, (row, k), vectorized.a);
-        fill(b_tile, b, (k, column), vectorized.b);
+        fill(a_tile, a, (row, k), vectorized.a == CHUNK);
+        fill(b_tile, b, (k, column), vectorized.b == CHUNK);
         fence_proxy(ProxyFence::AsyncShared);
         barrier();
         if warp_id() == 0 && elect_one() {
@@ -106,34 +124,18 @@ pub fn matmul_tcgen05<T: MmaElement, Out: Float>(
     for part in range((BLOCK_N / COLUMNS) as i32) {
         let first = part * (COLUMNS as i32);
         let values = own.load::<COLUMNS>(first).wait();
-        for i in range_constexpr(COLUMNS) {
-            let j = first + i as i32;
-            c.at((row + r, column + j)).store_if((r < rows) & (j < columns), values[i].cast::<Out>());
+        let place = (row + r, column + first);
+        match vectorized.c {
+            8 => store::<Out, 8>(c, place, (r < rows, columns - first), &values),
+            4 => store::<Out, 4>(c, place, (r < rows, columns - first), &values),
+            2 => store::<Out, 2>(c, place, (r < rows, columns - first), &values),
+            _ => store::<Out, 1>(c, place, (r < rows, columns - first), &values),
         }
     }
     memory.dealloc();
 }
 
-/// Its tiles, for the debugging ladder.
-pub(super) fn tiles() -> Vec<Tile> {
-    vec![Tile::new("M", BLOCK_M), Tile::new("N", BLOCK_N), Tile::new("K", BLOCK_K)]
-}
-
-/// Launches it. Shapes have been checked.
-///
-/// # Errors
-/// Those of a launch.
-pub fn run<T, Out>(
-    a: &DevTensor<T::Host, 2>,
-    b: &DevTensor<T::Host, 2>,
-    c: &mut DevTensor<Out::Host, 2>,
-) -> Result<LaunchStats, Error>
-where
-    T: MmaElement + Scalar<Host: ElementOf<T>>,
-    Out: HostFloat,
-{
-    let device = a.device().clone();
-    let ([rows, _], [_, columns]) = (a.shape(), b.shape());
-    let grid = [rows.div_ceil(BLOCK_M) * columns.div_ceil(BLOCK_N), 1, 1];
-    matmul_tcgen05::<T, Out>::new(Vectorized::new(a, b)).grid(grid).launch(&device, (a, b, c))
+/// Blocks for a matrix of this many rows and columns.
+pub(super) fn blocks(rows: usize, columns: usize) -> usize {
+    rows.div_ceil(BLOCK_M) * columns.div_ceil(BLOCK_N)
 }

@@ -6,11 +6,11 @@
 //! | `b` | `[K, N]` of the same | any strides |
 //! | `c` | `[M, N]` of f32 or the type of A | any strides; the result |
 //!
-//! M, N and K may be anything, 0 too. Products are exact and sums are f32. A block of four warps (or waves)
-//! computes a tile of 64 x 64 elements, 32 x 32 each; the grid is one block for each tile, flattened in x with the
-//! tiles of a row of C innermost. The inner dimension goes by in steps of 32.
+//! M, N and K may be anything, 0 too. Products are exact and sums are f32. A block computes a tile of C, and the inner
+//! dimension goes by in steps.
 //!
-//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips. [`blackwell`] is for sm_100a, with tiles of its own.
+//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips. [`blackwell`] is for sm_100a, unless a tiling of `mma` is asked
+//! for.
 
 pub mod blackwell;
 pub mod mfma;
@@ -21,62 +21,80 @@ use lacewing_core::types::Scalar;
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
-use lacewing_runtime::{DevTensor, Device, ElementOf, Error, KernelExt, LaunchStats, Tensors};
+use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats, Tensors};
 
 use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
 
-/// Rows and columns of C that a block computes.
-const BLOCK: usize = 64;
-/// Rows and columns of C that a warp computes.
-const WARP: usize = 32;
-/// Elements of the inner dimension of one step.
-const BLOCK_K: usize = 32;
-/// Elements of one copy of 16 bytes.
-const CHUNK: usize = 8;
-
-/// Which matrices a product is compiled to read 16 bytes at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How many elements of a row of each matrix a product is compiled to move at a time.
+///
+/// They are neighbours in memory and aligned together, and rows are whole multiples of them: up to 16 bytes, or 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vectorized {
-    /// Whether A can be read 16 bytes at a time: rows are contiguous, aligned and a multiple of 16 bytes.
-    pub a: bool,
-    /// The same for B.
-    pub b: bool,
+    /// Of A.
+    pub a: usize,
+    /// Of B.
+    pub b: usize,
+    /// Of C.
+    pub c: usize,
 }
 
 impl Vectorized {
-    fn new<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<A, 2>) -> Self {
-        let whole = |tensor: &DevTensor<A, 2>| {
-            let [_, columns] = tensor.shape();
-            columns.is_multiple_of(CHUNK) && rows_are_vectors(tensor, CHUNK * A::TYPE.bytes())
-        };
-        Vectorized { a: whole(a), b: whole(b) }
-    }
+    /// Single elements of any layout.
+    pub const NONE: Self = Vectorized { a: 1, b: 1, c: 1 };
 
-    /// Elements of A that are read at a time.
-    fn width_a(&self) -> usize {
-        if self.a { CHUNK } else { 1 }
-    }
-
-    /// Elements of B that are read at a time.
-    fn width_b(&self) -> usize {
-        if self.b { CHUNK } else { 1 }
+    /// The most that the matrices allow.
+    fn new<A: Element, C: Element>(a: &DevTensor<A, 2>, b: &DevTensor<A, 2>, c: &DevTensor<C, 2>) -> Self {
+        Vectorized { a: widest(a), b: widest(b), c: widest(c) }
     }
 }
 
-/// Row and column of a block's tile among the tiles of C.
-#[device]
-fn block_coordinate(columns: I32) -> (I32, I32) {
-    // Rounded up; a block runs only where there is a column.
-    let tiles_in_row = (columns - 1) / (BLOCK as i32) + 1;
-    (block_id(X) / tiles_in_row, block_id(X) % tiles_in_row)
+/// Elements of 16, 8 or 4 bytes that can be moved together.
+fn widest<H: Element>(tensor: &DevTensor<H, 2>) -> usize {
+    let [_, columns] = tensor.shape();
+    let fits = |bytes: &usize| columns.is_multiple_of(bytes / H::TYPE.bytes()) && rows_are_vectors(tensor, *bytes);
+    [16, 8, 4].into_iter().find(fits).map_or(1, |bytes| bytes / H::TYPE.bytes())
 }
 
-/// Steps of the inner dimension, rounded up.
-#[device]
-fn k_steps(inner: I32) -> I32 {
-    inner / (BLOCK_K as i32) + (inner % (BLOCK_K as i32)).min(1)
+/// Which of [`mma::Tiling`]'s a launch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TilingChoice {
+    /// By the shape: [`mma::Tiling::for_shape`].
+    Auto,
+    /// [`mma::Tiling::TINY`].
+    Tiny,
+    /// [`mma::Tiling::SMALL`].
+    Small,
+    /// [`mma::Tiling::MEDIUM`].
+    Medium,
+    /// [`mma::Tiling::LARGE`].
+    Large,
+}
+
+impl TilingChoice {
+    const NAMES: &[&str] = &["auto", "tiny", "small", "medium", "large"];
+
+    fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        Ok(match settings.choice("tiling")? {
+            "tiny" => TilingChoice::Tiny,
+            "small" => TilingChoice::Small,
+            "medium" => TilingChoice::Medium,
+            "large" => TilingChoice::Large,
+            _ => TilingChoice::Auto,
+        })
+    }
+
+    /// The tiling, or what `auto` gives.
+    fn or(self, auto: impl FnOnce() -> mma::Tiling) -> mma::Tiling {
+        match self {
+            TilingChoice::Auto => auto(),
+            TilingChoice::Tiny => mma::Tiling::TINY,
+            TilingChoice::Small => mma::Tiling::SMALL,
+            TilingChoice::Medium => mma::Tiling::MEDIUM,
+            TilingChoice::Large => mma::Tiling::LARGE,
+        }
+    }
 }
 
 /// Launches the version for the device's chip.
@@ -92,19 +110,40 @@ where
     T: MmaElement + Scalar<Host: ElementOf<T>>,
     Out: HostFloat,
 {
+    run_tiled::<T, Out>(TilingChoice::Auto, a, b, c)
+}
+
+/// [`run`] with a choice of tiling, which the version with `mma.sync` alone has.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_tiled<T, Out>(
+    tiling: TilingChoice,
+    a: &DevTensor<T::Host, 2>,
+    b: &DevTensor<T::Host, 2>,
+    c: &mut DevTensor<Out::Host, 2>,
+) -> Result<LaunchStats, Error>
+where
+    T: MmaElement + Scalar<Host: ElementOf<T>>,
+    Out: HostFloat,
+{
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
     check_shape("b", b.shape(), [inner, columns])?;
     check_shape("c", c.shape(), [rows, columns])?;
     let device = a.device().clone();
-    if device.target() == Target::SM_100A {
-        return blackwell::run::<T, Out>(a, b, c);
+    let vectorized = Vectorized::new(a, b, c);
+    if device.target() == Target::SM_100A && tiling == TilingChoice::Auto {
+        let grid = [blackwell::blocks(rows, columns), 1, 1];
+        return blackwell::matmul_tcgen05::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c));
     }
-    let vectorized = Vectorized::new(a, b);
-    let grid = [rows.div_ceil(BLOCK) * columns.div_ceil(BLOCK), 1, 1];
     if device.target().is_nvidia() {
-        mma::matmul_mma::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c))
+        let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, device.multiprocessors() as usize));
+        let grid = [tiling.blocks(rows, columns), 1, 1];
+        let whole_steps = tiling.has_whole_steps(inner);
+        mma::matmul_mma::<T, Out>::new(tiling, vectorized, whole_steps).grid(grid).launch(&device, (a, b, c))
     } else {
-        mfma::matmul_mfma::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c))
+        let grid = [mfma::blocks(rows, columns), 1, 1];
+        mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }).grid(grid).launch(&device, (a, b, c))
     }
 }
 
@@ -134,10 +173,10 @@ static RUNNER: SimpleRunner = SimpleRunner {
         Dimension { name: "K", default: 80, about: "columns of a, rows of b" },
     ],
     run: |device, settings, inputs| match (settings.choice("dtype")?, settings.choice("out")?) {
-        ("bf16", "f32") => run_typed::<BF16, F32>(device, inputs),
-        ("bf16", _) => run_typed::<BF16, BF16>(device, inputs),
-        (_, "f32") => run_typed::<F16, F32>(device, inputs),
-        _ => run_typed::<F16, F16>(device, inputs),
+        ("bf16", "f32") => run_typed::<BF16, F32>(device, settings, inputs),
+        ("bf16", _) => run_typed::<BF16, BF16>(device, settings, inputs),
+        (_, "f32") => run_typed::<F16, F32>(device, settings, inputs),
+        _ => run_typed::<F16, F16>(device, settings, inputs),
     },
     reference: |settings, inputs| {
         let (a, b) = (&inputs["a"], &inputs["b"]);
@@ -152,7 +191,7 @@ static RUNNER: SimpleRunner = SimpleRunner {
     },
 };
 
-fn run_typed<T, Out>(device: &Device, inputs: &Tensors) -> Result<Tensors, Error>
+fn run_typed<T, Out>(device: &Device, settings: &Settings, inputs: &Tensors) -> Result<Tensors, Error>
 where
     T: MmaElement + Scalar<Host: ElementOf<T>>,
     Out: HostFloat,
@@ -160,15 +199,20 @@ where
     let a = device.tensor_from::<T::Host, 2>(&inputs["a"])?;
     let b = device.tensor_from::<T::Host, 2>(&inputs["b"])?;
     let mut c = device.tensor_uninit([a.shape()[0], b.shape()[1]])?;
-    run::<T, Out>(&a, &b, &mut c)?;
+    run_tiled::<T, Out>(TilingChoice::from_settings(settings)?, &a, &b, &mut c)?;
     Ok(Tensors::from([("c".to_owned(), c.to_host()?)]))
 }
 
 static LADDER: Laddered = Laddered {
     runner: &RUNNER,
-    ladder: tiled(|_, target| match target {
-        Target::SM_100A => blackwell::tiles(),
-        _ => vec![Tile::new("M", BLOCK), Tile::new("N", BLOCK), Tile::new("K", BLOCK_K)],
+    ladder: tiled(|settings, target| {
+        let choice = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto);
+        let [rows, columns, inner] = match target {
+            Target::SM_100A if choice == TilingChoice::Auto => blackwell::TILE,
+            _ if target.is_nvidia() => choice.or(|| mma::Tiling::TINY).shape(),
+            _ => mfma::TILE,
+        };
+        vec![Tile::new("M", rows), Tile::new("N", columns), Tile::new("K", inner)]
     }),
 };
 
@@ -180,7 +224,13 @@ pub static MATMUL: KernelEntry = KernelEntry {
     parameters: &[
         Parameter::choice("dtype", &["f16", "bf16"], "f16", "element type of A and B"),
         Parameter::choice("out", &["f32", "same"], "f32", "element type of C: f32, or that of A and B"),
-        Parameter::bool("vectorized", true, "rows of A and B can be read 16 bytes at a time; a run finds out itself"),
+        Parameter::choice(
+            "tiling",
+            TilingChoice::NAMES,
+            "auto",
+            "tiles of the mma.sync version: tiny is 64 x 64, small 64 x 128, medium 128 x 128, large 128 x 256; auto goes by shape",
+        ),
+        Parameter::bool("vectorized", true, "rows go 16 bytes at a time, and K is whole steps; a run finds out itself"),
     ],
     build: |settings, target| match (settings.choice("dtype")?, settings.choice("out")?) {
         ("bf16", "f32") => build::<BF16, F32>(settings, target),
@@ -192,13 +242,18 @@ pub static MATMUL: KernelEntry = KernelEntry {
 };
 
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
-    let vectorized = settings.bool("vectorized")?;
-    let vectorized = Vectorized { a: vectorized, b: vectorized };
-    Ok(if target == Target::SM_100A {
+    let widest = |bytes: usize| 16 / bytes.max(1);
+    let vectorized = match settings.bool("vectorized")? {
+        true => Vectorized { a: widest(T::BYTES), b: widest(T::BYTES), c: widest(Out::BYTES) },
+        false => Vectorized::NONE,
+    };
+    let choice = TilingChoice::from_settings(settings)?;
+    Ok(if target == Target::SM_100A && choice == TilingChoice::Auto {
         Box::new(blackwell::matmul_tcgen05::<T, Out>::new(vectorized))
     } else if target.is_nvidia() {
-        Box::new(mma::matmul_mma::<T, Out>::new(vectorized))
+        let tiling = choice.or(|| mma::Tiling::LARGE);
+        Box::new(mma::matmul_mma::<T, Out>::new(tiling, vectorized, vectorized != Vectorized::NONE))
     } else {
-        Box::new(mfma::matmul_mfma::<T, Out>::new(vectorized))
+        Box::new(mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }))
     })
 }
