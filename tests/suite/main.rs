@@ -29,5 +29,6 @@ mod report;
 mod sanitizer;
 mod snapshots;
 mod tensor_maps;
+mod tensor_memory;
 mod tiles;
 mod ui;

@@ -92,7 +92,7 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
 }
 
 /// Inline assembly that the optimiser neither moves across memory accesses nor drops.
-fn assembly<'m>(
+pub(super) fn assembly<'m>(
     b: &Builder<'m>,
     text: &str,
     constraints: &str,
@@ -131,7 +131,7 @@ fn on_barrier<'m>(b: &Builder<'m>, op: Op<'m>, text: &str) -> Result<Vec<Val<'m>
 
 /// The 32-bit address of a pointer into shared memory. Chains of address computations are followed, so that
 /// their arithmetic is 32 bits wide too.
-fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
+pub(super) fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
     if let Some(op) = maker(pointer)
         && name_of(op) == "llvm.getelementptr"
         && op.operand_count() == 2
@@ -218,18 +218,18 @@ fn tma_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
     effect(b, &text, &format!("l,r{},~{{memory}}", ",r".repeat(rank)), &operands)
 }
 
-/// How an operand of `wgmma` lies in shared memory, as the attribute spells it.
-struct Layout {
+/// How an operand of `wgmma` or `tcgen05.mma` lies in shared memory, as the attribute spells it.
+pub(super) struct Layout {
     /// Whether k is the contiguous dimension.
-    k_major: bool,
+    pub k_major: bool,
     /// Bytes of a swizzled row: 128, 64 or 32.
-    swizzle: i64,
+    pub swizzle: i64,
     /// Rows of a panel.
-    rows: i64,
+    pub rows: i64,
 }
 
 impl Layout {
-    fn parse(op: Op<'_>, attribute: &str) -> Result<Self, Error> {
+    pub fn parse(op: Op<'_>, attribute: &str) -> Result<Self, Error> {
         let text = string(op, attribute)?;
         let mut parts = text.split(':');
         let major = parts.next();
@@ -261,14 +261,14 @@ impl Layout {
 
     /// Leading byte offset / 16 at bit 16 of the lower word: from one panel to the next where the contiguous
     /// dimension is not k; ignored, and 1 by custom, where it is.
-    fn leading(&self) -> i64 {
+    pub fn leading(&self) -> i64 {
         let units = if self.k_major { 1 } else { self.rows * self.swizzle / 16 };
         units << 16
     }
 
     /// How far step `step` of k lies from the operand's start, in units of 16 bytes. A step is 32 bytes of a
     /// row; panels of `swizzle` bytes follow each other. Across k, it is 16 rows.
-    fn step(&self, step: i64) -> i64 {
+    pub fn step(&self, step: i64) -> i64 {
         let bytes = if self.k_major {
             let per_panel = self.swizzle / 32;
             step / per_panel * self.rows * self.swizzle + step % per_panel * 32

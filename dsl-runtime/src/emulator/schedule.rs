@@ -2,7 +2,7 @@
 //! picks the next. Copies land when no warp can run.
 
 use super::asynchronous::mbarrier::Mbarrier;
-use super::asynchronous::state::{LateFault, Wait};
+use super::asynchronous::state::{LandFault, LateFault, Wait};
 use super::exact::Follower;
 use super::exec::interpret::{Interpreter, interpret_followed};
 use super::exec::warp::{BlockMemory, Fault, Stop, Warp};
@@ -260,7 +260,13 @@ impl Scheduler<'_, '_> {
                 self.wake();
                 Ok(landed)
             }
-            Err(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+            Err(fault) => match *fault {
+                LandFault::Late(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+                LandFault::Broken { rank, warp, lane, pc, kind } => {
+                    let fault = Box::new(Fault { pc, lane, kind });
+                    Self::fail(rank as usize, BlockFailure::Fault { warp, fault })
+                }
+            },
         }
     }
 

@@ -9,8 +9,10 @@
 //! M, N and K may be anything, 0 too. Products are exact and sums are f32. A block computes a tile of C, and the inner
 //! dimension goes by in steps.
 //!
-//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips.
+//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips. [`blackwell`] is for sm_100a, unless a tiling of `mma` is asked
+//! for.
 
+pub mod blackwell;
 pub mod mfma;
 pub mod mma;
 
@@ -130,6 +132,10 @@ where
     check_shape("c", c.shape(), [rows, columns])?;
     let device = a.device().clone();
     let vectorized = Vectorized::new(a, b, c);
+    if device.target() == Target::SM_100A && tiling == TilingChoice::Auto {
+        let grid = [blackwell::blocks(rows, columns), 1, 1];
+        return blackwell::matmul_tcgen05::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c));
+    }
     if device.target().is_nvidia() {
         let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, device.multiprocessors() as usize));
         let grid = [tiling.blocks(rows, columns), 1, 1];
@@ -200,8 +206,12 @@ where
 static LADDER: Laddered = Laddered {
     runner: &RUNNER,
     ladder: tiled(|settings, target| {
-        let tiling = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto).or(|| mma::Tiling::TINY);
-        let [rows, columns, inner] = if target.is_nvidia() { tiling.shape() } else { mfma::TILE };
+        let choice = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto);
+        let [rows, columns, inner] = match target {
+            Target::SM_100A if choice == TilingChoice::Auto => blackwell::TILE,
+            _ if target.is_nvidia() => choice.or(|| mma::Tiling::TINY).shape(),
+            _ => mfma::TILE,
+        };
         vec![Tile::new("M", rows), Tile::new("N", columns), Tile::new("K", inner)]
     }),
 };
@@ -209,7 +219,7 @@ static LADDER: Laddered = Laddered {
 /// `matmul` by name.
 pub static MATMUL: KernelEntry = KernelEntry {
     name: "matmul",
-    about: "C = A B by tiles: mma.sync on NVIDIA, MFMA on AMD",
+    about: "C = A B by tiles: mma.sync on NVIDIA, in tensor memory on Blackwell, MFMA on AMD",
     targets: &Target::ALL,
     parameters: &[
         Parameter::choice("dtype", &["f16", "bf16"], "f16", "element type of A and B"),
@@ -237,8 +247,11 @@ fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Resu
         true => Vectorized { a: widest(T::BYTES), b: widest(T::BYTES), c: widest(Out::BYTES) },
         false => Vectorized::NONE,
     };
-    Ok(if target.is_nvidia() {
-        let tiling = TilingChoice::from_settings(settings)?.or(|| mma::Tiling::LARGE);
+    let choice = TilingChoice::from_settings(settings)?;
+    Ok(if target == Target::SM_100A && choice == TilingChoice::Auto {
+        Box::new(blackwell::matmul_tcgen05::<T, Out>::new(vectorized))
+    } else if target.is_nvidia() {
+        let tiling = choice.or(|| mma::Tiling::LARGE);
         Box::new(mma::matmul_mma::<T, Out>::new(tiling, vectorized, vectorized != Vectorized::NONE))
     } else {
         Box::new(mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }))

@@ -1,6 +1,7 @@
 //! The operations of this module, as decoded.
 
 pub(crate) use super::operand::SharedLayout;
+use super::tcgen05::TensorOp;
 use crate::emulator::lanes::Reg;
 
 /// One operation. `access` is the shape of the access to shared memory.
@@ -36,6 +37,8 @@ pub(crate) enum AsyncOp {
     NamedBarrier { id: u32, index: Reg, threads: u32, sync: bool },
     /// The barrier of the cluster.
     ClusterSync { arrive: bool, wait: bool },
+    /// An operation on tensor memory.
+    Tensor(TensorOp),
     /// A value that must not be in flight.
     Landed { value: Reg, slots: u32 },
 }

@@ -96,6 +96,9 @@ const KEPT: usize = 16;
 /// An element that is not finite although it was: its lane, and what made it.
 #[derive(Debug)]
 pub(crate) struct Special {
+    /// Row and column in the tile of 16 x 8.
+    pub(crate) row: u32,
+    pub(crate) column: u32,
     pub(crate) lane: u32,
     pub(crate) before: f32,
     pub(crate) result: f32,
@@ -344,7 +347,7 @@ impl Job<'_> {
 
 /// Whether some sum is infinite or NaN.
 #[inline(always)]
-fn is_special(tile: &Tile) -> bool {
+pub(super) fn is_special(tile: &Tile) -> bool {
     let mut worst = [0_u32; 8];
     for row in tile {
         for (worst, value) in worst.iter_mut().zip(row) {
@@ -356,7 +359,7 @@ fn is_special(tile: &Tile) -> bool {
 
 #[cold]
 #[inline(never)]
-fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option<Special> {
+pub(super) fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option<Special> {
     let k = b.len();
     for (row, sums) in tile.iter().enumerate() {
         for (place, &result) in sums.iter().enumerate() {
@@ -373,7 +376,7 @@ fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option
             }
             let column = COLUMNS.get(place).copied().unwrap_or(0);
             let lane = (4 * (row % 8) + column / 2) as u32;
-            return Some(Special { lane, before: was, result, factors });
+            return Some(Special { row: row as u32, column: column as u32, lane, before: was, result, factors });
         }
     }
     None
