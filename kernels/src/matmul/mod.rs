@@ -12,6 +12,7 @@
 //!
 //! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips.
 
+pub mod hopper;
 pub mod mfma;
 pub mod mma;
 
@@ -94,6 +95,9 @@ where
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
     check_shape("b", b.shape(), [inner, columns])?;
     check_shape("c", c.shape(), [rows, columns])?;
+    if let Some(launched) = hopper::run::<T, Out>(a, b, c) {
+        return launched;
+    }
     let device = a.device().clone();
     let vectorized = Vectorized::new(a, b);
     let grid = [rows.div_ceil(BLOCK) * columns.div_ceil(BLOCK), 1, 1];
