@@ -132,8 +132,8 @@ fn divide_up(a: I32, b: usize) -> I32 {
     whole.cast::<I32>()
 }
 
-/// C = A B. A is `[rows, inner]`; B is `[inner, columns]`, or `[columns, inner]` where tiles lie along k; C is `[rows, columns]`.
-/// No size is 0. The grid has a multiple of the cluster's blocks in x.
+/// C = A B. A is `[rows, inner]`; B is `[inner, columns]`, or `[columns, inner]` where tiles lie along k; C is
+/// `[rows, columns]`. No size is 0. The grid has a multiple of the cluster's blocks in x.
 #[kernel(block = [geometry.threads(), 1, 1], cluster = [geometry.cluster, 1, 1], min_blocks = 1)]
 pub fn matmul_hopper<T: WgmmaElement, Out: Float>(
     #[comptime] geometry: HopperTiles,
@@ -144,7 +144,7 @@ pub fn matmul_hopper<T: WgmmaElement, Out: Float>(
     columns: I32,
     inner: I32,
 ) {
-    multiply(&geometry, a, b, Destination::Map(c), Sizes { rows, columns, inner });
+    multiply(&geometry, a, b, Destination::Map(c), Sizes { rows, columns, inner }, None);
 }
 
 /// [`matmul_hopper`] for a C of any strides.
@@ -157,7 +157,36 @@ pub fn matmul_hopper_strided<T: WgmmaElement, Out: Float>(
     inner: I32,
 ) {
     let sizes = Sizes { rows: c.extent(0), columns: c.extent(1), inner };
-    multiply(&geometry, a, b, Destination::Elements(c), sizes);
+    multiply(&geometry, a, b, Destination::Elements(c), sizes, None);
+}
+
+/// [`matmul_hopper`], with `scale` times the product.
+#[kernel(block = [geometry.threads(), 1, 1], cluster = [geometry.cluster, 1, 1], min_blocks = 1)]
+pub fn matmul_hopper_scaled<T: WgmmaElement, Out: Float>(
+    #[comptime] geometry: HopperTiles,
+    a: TensorMap<T, 2>,
+    b: TensorMap<T, 2>,
+    c: TensorMap<Out, 2>,
+    rows: I32,
+    columns: I32,
+    inner: I32,
+    scale: F32,
+) {
+    multiply(&geometry, a, b, Destination::Map(c), Sizes { rows, columns, inner }, Some(scale));
+}
+
+/// [`matmul_hopper_strided`], with `scale` times the product.
+#[kernel(block = [geometry.threads(), 1, 1], cluster = [geometry.cluster, 1, 1], min_blocks = 1)]
+pub fn matmul_hopper_scaled_strided<T: WgmmaElement, Out: Float>(
+    #[comptime] geometry: HopperTiles,
+    a: TensorMap<T, 2>,
+    b: TensorMap<T, 2>,
+    c: TensorMut<Out, 2>,
+    inner: I32,
+    scale: F32,
+) {
+    let sizes = Sizes { rows: c.extent(0), columns: c.extent(1), inner };
+    multiply(&geometry, a, b, Destination::Elements(c), sizes, Some(scale));
 }
 
 /// Whether [`run`] can multiply these: tensor maps describe them, A along k and B along its rows or along k, which it
@@ -176,11 +205,12 @@ fn layout_of_b<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<
 }
 
 /// Runs the kernel of this file, on tiles that it chooses by the shape; `None` where it does not take such tensors.
-/// Shapes go together.
+/// Shapes go together. C becomes `scale` times the product, where there is a scale.
 pub(super) fn run<T, Out>(
     a: &DevTensor<T::Host, 2>,
     b: &DevTensor<T::Host, 2>,
     c: &mut DevTensor<Out::Host, 2>,
+    scale: Option<f32>,
 ) -> Option<Result<LaunchStats, Error>>
 where
     T: WgmmaElement + types::Scalar<Host: ElementOf<T>>,
@@ -190,14 +220,16 @@ where
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
     let processors = a.device().multiprocessors() as usize;
     let tiles = HopperTiles::new([rows, columns, inner], T::BYTES, processors, along_k);
-    Some(launch::<T, Out>(tiles, a, b, c))
+    Some(launch::<T, Out>(tiles, (a, b, c), scale))
 }
+
+/// Tensors of a product.
+type Operands<'a, A, C> = (&'a DevTensor<A, 2>, &'a DevTensor<A, 2>, &'a mut DevTensor<C, 2>);
 
 fn launch<T, Out>(
     tiles: HopperTiles,
-    a: &DevTensor<T::Host, 2>,
-    b: &DevTensor<T::Host, 2>,
-    c: &mut DevTensor<Out::Host, 2>,
+    (a, b, c): Operands<'_, T::Host, Out::Host>,
+    scale: Option<f32>,
 ) -> Result<LaunchStats, Error>
 where
     T: WgmmaElement + types::Scalar<Host: ElementOf<T>>,
@@ -214,10 +246,16 @@ where
     let (m, n, k) = (count(rows)?, count(columns)?, count(inner)?);
     let turned = b.permute([1, 0])?;
     let b = if tiles.along_k { &turned } else { b };
-    if rows_are_vectors(c, 16) && tensor_map_describes(c) {
-        matmul_hopper::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, m, n, k))
-    } else {
-        matmul_hopper_strided::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, k))
+    let through_map = rows_are_vectors(c, 16) && tensor_map_describes(c);
+    match (through_map, scale) {
+        (true, None) => matmul_hopper::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, m, n, k)),
+        (true, Some(scale)) => {
+            matmul_hopper_scaled::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, m, n, k, scale))
+        }
+        (false, None) => matmul_hopper_strided::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, k)),
+        (false, Some(scale)) => {
+            matmul_hopper_scaled_strided::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, k, scale))
+        }
     }
 }
 
@@ -228,6 +266,7 @@ fn multiply<T: WgmmaElement, Out: Float>(
     b: TensorMap<T, 2>,
     c: Destination<Out>,
     sizes: Sizes,
+    scale: Option<F32>,
 ) {
     let (block_m, block_n, block_k) = (geometry.block_m(), geometry.block_n, PANEL / T::BYTES);
     let (consumers, cluster) = (geometry.consumers, geometry.cluster);
@@ -287,9 +326,14 @@ fn multiply<T: WgmmaElement, Out: Float>(
                 product.wait_before::<1>();
                 stages.release(before);
             }
-            let acc = product.wait::<0>();
+            let mut acc = product.wait::<0>();
             stages.release(at);
             at.advance();
+            if let Some(scale) = scale {
+                for i in range_constexpr(acc.len()) {
+                    acc[i] *= scale;
+                }
+            }
 
             let first_row = (row * (cluster as i32) + rank) * (block_m as i32) + number * (ROWS as i32);
             let first = (first_row, column * (block_n as i32));

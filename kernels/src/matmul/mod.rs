@@ -6,12 +6,21 @@
 //! | `b` | `[K, N]` of the same | any strides |
 //! | `c` | `[M, N]` of f32 or the type of A | any strides; the result |
 //!
-//! M, N and K may be anything, 0 too. Products are exact and sums are f32. A block of four warps (or waves)
-//! computes a tile of 64 x 64 elements, 32 x 32 each; the grid is one block for each tile, flattened in x with the
-//! tiles of a row of C innermost. The inner dimension goes by in steps of 32.
+//! M, N and K may be anything, 0 too. Products are exact and sums are f32.
 //!
-//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips.
+//! | file | runs on |
+//! |---|---|
+//! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors |
+//! | [`mma`] | other NVIDIA chips, and what `hopper` does not take |
+//! | [`mfma`] | AMD chips |
+//!
+//! In the last two, a block of four warps (or waves) computes a tile of 64 x 64 elements, 32 x 32 each; the grid is one
+//! block for each tile, flattened in x with the tiles of a row of C innermost. The inner dimension goes by in steps
+//! of 32.
+//!
+//! [`fp8`] is `matmul_fp8`, for 8-bit elements.
 
+pub mod fp8;
 pub mod hopper;
 pub mod mfma;
 pub mod mma;
@@ -21,8 +30,9 @@ use lacewing_core::types::Scalar;
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
-use lacewing_runtime::{DevTensor, Device, ElementOf, Error, KernelExt, LaunchStats, Tensors};
+use lacewing_runtime::{DevTensor, Device, ElementOf, Error, HostTensor, KernelExt, LaunchStats, Tensors};
 
+use self::hopper::HopperTiles;
 use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
@@ -95,7 +105,7 @@ where
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
     check_shape("b", b.shape(), [inner, columns])?;
     check_shape("c", c.shape(), [rows, columns])?;
-    if let Some(launched) = hopper::run::<T, Out>(a, b, c) {
+    if let Some(launched) = hopper::run::<T, Out>(a, b, c, None) {
         return launched;
     }
     let device = a.device().clone();
@@ -134,10 +144,10 @@ static RUNNER: SimpleRunner = SimpleRunner {
         Dimension { name: "K", default: 80, about: "columns of a, rows of b" },
     ],
     run: |device, settings, inputs| match (settings.choice("dtype")?, settings.choice("out")?) {
-        ("bf16", "f32") => run_typed::<BF16, F32>(device, inputs),
-        ("bf16", _) => run_typed::<BF16, BF16>(device, inputs),
-        (_, "f32") => run_typed::<F16, F32>(device, inputs),
-        _ => run_typed::<F16, F16>(device, inputs),
+        ("bf16", "f32") => run_typed::<BF16, F32>(device, settings, inputs),
+        ("bf16", _) => run_typed::<BF16, BF16>(device, settings, inputs),
+        (_, "f32") => run_typed::<F16, F32>(device, settings, inputs),
+        _ => run_typed::<F16, F16>(device, settings, inputs),
     },
     reference: |settings, inputs| {
         let (a, b) = (&inputs["a"], &inputs["b"]);
@@ -152,32 +162,60 @@ static RUNNER: SimpleRunner = SimpleRunner {
     },
 };
 
-fn run_typed<T, Out>(device: &Device, inputs: &Tensors) -> Result<Tensors, Error>
+fn run_typed<T, Out>(device: &Device, settings: &Settings, inputs: &Tensors) -> Result<Tensors, Error>
 where
     T: MmaElement + Scalar<Host: ElementOf<T>>,
     Out: HostFloat,
 {
     let a = device.tensor_from::<T::Host, 2>(&inputs["a"])?;
-    let b = device.tensor_from::<T::Host, 2>(&inputs["b"])?;
+    let b = match settings.choice("b")? {
+        "columns" => device.tensor_from::<T::Host, 2>(&turned::<T::Host>(&inputs["b"])?)?.permute([1, 0])?,
+        _ => device.tensor_from::<T::Host, 2>(&inputs["b"])?,
+    };
     let mut c = device.tensor_uninit([a.shape()[0], b.shape()[1]])?;
     run::<T, Out>(&a, &b, &mut c)?;
     Ok(Tensors::from([("c".to_owned(), c.to_host()?)]))
 }
 
-static LADDER: Laddered = Laddered {
-    runner: &RUNNER,
-    ladder: tiled(|_, _| vec![Tile::new("M", BLOCK), Tile::new("N", BLOCK), Tile::new("K", BLOCK_K)]),
-};
+/// The transpose of a matrix.
+fn turned<H: lacewing_runtime::Element>(matrix: &HostTensor) -> Result<HostTensor, Error> {
+    let [rows, columns] = matrix.shape_of::<2>()?;
+    let elements = matrix.to_vec::<H>()?;
+    let elements: Vec<H> = (0..columns).flat_map(|c| elements.iter().skip(c).step_by(columns).copied()).collect();
+    HostTensor::new(&elements, &[columns, rows])
+}
+
+/// The tiles of the version for a target.
+fn tiles(target: Target) -> Vec<Tile> {
+    let (rows, columns, inner) =
+        if target == Target::SM_90A { (2 * hopper::ROWS, 64, 64) } else { (BLOCK, BLOCK, BLOCK_K) };
+    vec![Tile::new("M", rows), Tile::new("N", columns), Tile::new("K", inner)]
+}
+
+static LADDER: Laddered = Laddered { runner: &RUNNER, ladder: tiled(|_, target| tiles(target)) };
+
+/// What a size does that is set.
+const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goes by its inputs";
+
+/// Hopper's tiles for the sizes that are set, on an H100 or H200.
+fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<HopperTiles, Error> {
+    let sizes = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
+    Ok(HopperTiles::new(sizes, bytes, 132, along_k))
+}
 
 /// `matmul` by name.
 pub static MATMUL: KernelEntry = KernelEntry {
     name: "matmul",
-    about: "C = A B by tiles: mma.sync on NVIDIA, MFMA on AMD",
+    about: "C = A B by tiles: wgmma on Hopper, mma.sync on other NVIDIA chips, MFMA on AMD",
     targets: &Target::ALL,
     parameters: &[
         Parameter::choice("dtype", &["f16", "bf16"], "f16", "element type of A and B"),
         Parameter::choice("out", &["f32", "same"], "f32", "element type of C: f32, or that of A and B"),
         Parameter::bool("vectorized", true, "rows of A and B can be read 16 bytes at a time; a run finds out itself"),
+        Parameter::choice("b", &["rows", "columns"], "rows", "which of B's are contiguous"),
+        Parameter::usize("rows", 4096, SIZES),
+        Parameter::usize("columns", 4096, SIZES),
+        Parameter::usize("inner", 4096, SIZES),
     ],
     build: |settings, target| match (settings.choice("dtype")?, settings.choice("out")?) {
         ("bf16", "f32") => build::<BF16, F32>(settings, target),
@@ -190,6 +228,10 @@ pub static MATMUL: KernelEntry = KernelEntry {
 
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
     let vectorized = settings.bool("vectorized")?;
+    if target == Target::SM_90A && vectorized {
+        let tiles = hopper_tiles(settings, T::BYTES, settings.choice("b")? == "columns")?;
+        return Ok(Box::new(hopper::matmul_hopper::<T, Out>::new(tiles)));
+    }
     let vectorized = Vectorized { a: vectorized, b: vectorized };
     Ok(if target.is_nvidia() {
         Box::new(mma::matmul_mma::<T, Out>::new(vectorized))
