@@ -43,31 +43,68 @@ pub struct HopperTiles {
     pub(super) along_k: bool,
 }
 
-/// Consumers, columns of a tile and blocks of a cluster of the tiles to choose from.
-const SHAPES: [(usize, usize, usize); 6] =
-    [(2, 256, 2), (2, 128, 2), (2, 128, 1), (2, 64, 1), (1, 128, 1), (1, 64, 1)];
+/// A shape of tiles to choose from, with what it takes on an H200 (docs/src/inside/hopper-matmul.md).
+#[derive(Clone, Copy)]
+struct Shape {
+    consumers: usize,
+    block_n: usize,
+    cluster: usize,
+    /// Nanoseconds of a step of k, when every multiprocessor works.
+    step: usize,
+    /// Nanoseconds of a tile besides: its output, and the wait for its first stage.
+    tile: usize,
+}
+
+const fn shape(consumers: usize, block_n: usize, cluster: usize, step: usize, tile: usize) -> Shape {
+    Shape { consumers, block_n, cluster, step, tile }
+}
+
+const SHAPES: [Shape; 8] = [
+    shape(2, 256, 2, 852, 800),
+    shape(2, 192, 1, 630, 600),
+    shape(2, 128, 2, 430, 350),
+    shape(2, 128, 1, 426, 350),
+    shape(1, 128, 2, 295, 250),
+    shape(1, 128, 1, 280, 250),
+    shape(2, 64, 1, 395, 200),
+    shape(1, 64, 1, 239, 150),
+];
+
+/// Picoseconds in which a byte of a tile comes from the L2 cache, where rows start at multiples of a cache line and
+/// where they do not: there, a row of a box lies in two lines.
+const LOAD: [usize; 2] = [12, 21];
+/// Bytes of a line of the L2 cache.
+pub(super) const LINE: usize = 128;
 
 /// Bytes of shared memory of a block of sm_90a, less what mbarriers take.
 const SHARED: usize = 227 * 1024 - 512;
 
 impl HopperTiles {
     /// The tiles with the shortest estimated time for a product of `[rows, columns, inner]` with elements of `bytes`
-    /// bytes, on a chip of so many multiprocessors.
-    pub fn new([rows, columns, inner]: [usize; 3], bytes: usize, multiprocessors: usize, along_k: bool) -> Self {
+    /// bytes, on a chip of so many multiprocessors. `aligned` says whether rows of A and B start at cache lines.
+    pub fn new(
+        [rows, columns, inner]: [usize; 3],
+        bytes: usize,
+        aligned: bool,
+        multiprocessors: usize,
+        along_k: bool,
+    ) -> Self {
         let steps = inner.div_ceil(PANEL / bytes);
-        let time = |tiles: &HopperTiles| {
+        let time = |shape: &&Shape| {
+            let tiles = HopperTiles::of(shape, along_k);
             let in_column = rows.div_ceil(tiles.block_m()).next_multiple_of(tiles.cluster);
             let number = in_column.saturating_mul(columns.div_ceil(tiles.block_n));
-            let rounds = number.div_ceil(multiprocessors / tiles.cluster * tiles.cluster);
-            rounds.saturating_mul(steps.saturating_mul(tiles.cycles_of_a_step()) + tiles.cycles_of_an_epilogue())
+            let at_once = (multiprocessors / tiles.cluster * tiles.cluster).max(1);
+            let loads = (tiles.block_m() + tiles.block_n / tiles.cluster) * PANEL * LOAD[usize::from(!aligned)] / 1000;
+            number.div_ceil(at_once).saturating_mul(steps.saturating_mul(shape.step.max(loads)) + shape.tile)
         };
-        let shapes = SHAPES.map(|(consumers, block_n, cluster)| HopperTiles::of(consumers, block_n, cluster, along_k));
-        let [largest, ..] = shapes.clone();
-        shapes.into_iter().min_by_key(time).unwrap_or(largest)
+        let [largest, ..] = &SHAPES;
+        HopperTiles::of(SHAPES.iter().min_by_key(time).unwrap_or(largest), along_k)
     }
 
     /// Tiles of a shape, with as many stages as there is shared memory for.
-    fn of(consumers: usize, block_n: usize, cluster: usize, along_k: bool) -> Self {
+    fn of(shape: &Shape, along_k: bool) -> Self {
+        let Shape { consumers, block_n, cluster, .. } = *shape;
         let slots = 2;
         let (stage, out) = ((consumers * ROWS + block_n) * PANEL, consumers * slots * ROWS * PANEL);
         let group = 16 / cluster;
@@ -79,18 +116,6 @@ impl HopperTiles {
     fn slots_of(&self, out_bytes: usize) -> usize {
         let panels = self.block_n * out_bytes / PANEL;
         (1..=self.slots).rev().find(|slots| panels.is_multiple_of(*slots)).unwrap_or(1)
-    }
-
-    /// Cycles of the tensor cores, or of the L2 cache where its share of 32 bytes a cycle takes longer.
-    fn cycles_of_a_step(&self) -> usize {
-        let products = self.consumers * 2 * self.block_n;
-        let loads = (self.block_m() + self.block_n / self.cluster) * PANEL / 32;
-        products.max(loads)
-    }
-
-    /// Cycles in which a tile is written and the next one's first product waited for.
-    fn cycles_of_an_epilogue(&self) -> usize {
-        1000 + 8 * self.block_n
     }
 
     /// Rows of a tile of C.
@@ -219,7 +244,9 @@ where
     let along_k = layout_of_b(a, b)?;
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
     let processors = a.device().multiprocessors() as usize;
-    let tiles = HopperTiles::new([rows, columns, inner], T::BYTES, processors, along_k);
+    let turned = b.permute([1, 0]).ok()?;
+    let aligned = rows_are_vectors(a, LINE) && rows_are_vectors(if along_k { &turned } else { b }, LINE);
+    let tiles = HopperTiles::new([rows, columns, inner], T::BYTES, aligned, processors, along_k);
     Some(launch::<T, Out>(tiles, (a, b, c), scale))
 }
 

@@ -200,7 +200,9 @@ const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goe
 /// Hopper's tiles for the sizes that are set, on an H100 or H200.
 fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<HopperTiles, Error> {
     let sizes = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
-    Ok(HopperTiles::new(sizes, bytes, 132, along_k))
+    let [_, columns, inner] = sizes;
+    let aligned = (inner * bytes).is_multiple_of(hopper::LINE) && (along_k || (columns * bytes).is_multiple_of(hopper::LINE));
+    Ok(HopperTiles::new(sizes, bytes, aligned, 132, along_k))
 }
 
 /// `matmul` by name.

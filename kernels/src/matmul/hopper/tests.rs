@@ -91,7 +91,12 @@ fn device() -> Device {
 }
 
 fn all_tiles(along_k: bool) -> impl Iterator<Item = HopperTiles> {
-    SHAPES.into_iter().map(move |(consumers, block_n, cluster)| HopperTiles::of(consumers, block_n, cluster, along_k))
+    SHAPES.iter().map(move |shape| HopperTiles::of(shape, along_k))
+}
+
+/// The tiles of a shape.
+fn tiles_of(consumers: usize, block_n: usize, cluster: usize, along_k: bool) -> HopperTiles {
+    HopperTiles::of(&shape(consumers, block_n, cluster, 0, 0), along_k)
 }
 
 /// Sizes that no tile divides: several tiles a block, several rounds of the ring, pairs whose second tile is empty.
@@ -111,7 +116,7 @@ fn every_shape_of_tiles_is_right() {
 #[test]
 fn small_and_odd_sizes_are_right() {
     for along_k in [false, true] {
-        let tiles = HopperTiles::of(2, 128, 2, along_k);
+        let tiles = tiles_of(2, 128, 2, along_k);
         for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65], [1, 300, 40], [300, 1, 127], [128, 128, 512]] {
             check::<F16, F32>(&device(), &tiles, sizes, Out::Vectors);
             check::<F16, F16>(&device(), &tiles, sizes, Out::Columns);
@@ -124,7 +129,7 @@ fn products_of_8_bit_elements_are_right() {
     for tiles in all_tiles(true) {
         check::<F8E4M3, BF16>(&device(), &tiles, awkward(&tiles), Out::Vectors);
     }
-    let tiles = HopperTiles::of(2, 128, 2, true);
+    let tiles = tiles_of(2, 128, 2, true);
     for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65]] {
         check::<F8E4M3, F32>(&device(), &tiles, sizes, Out::Columns);
         check::<F8E5M2, F16>(&device(), &tiles, sizes, Out::Vectors);
@@ -135,7 +140,7 @@ fn products_of_8_bit_elements_are_right() {
 #[test]
 fn the_scheduler_does_not_change_the_result() {
     for (consumers, block_n, cluster) in [(2, 256, 2), (1, 64, 1)] {
-        let tiles = HopperTiles::of(consumers, block_n, cluster, false);
+        let tiles = tiles_of(consumers, block_n, cluster, false);
         for seed in 0..4 {
             check::<BF16, BF16>(&device().with_seed(seed), &tiles, [300, 200, 700], Out::Vectors);
         }
@@ -165,15 +170,17 @@ fn tensors_that_no_map_describes_are_left_to_another_kernel() {
 
 #[test]
 fn tiles_follow_the_shape() {
-    let tiles = |sizes| {
-        let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(sizes, 2, 132, true);
+    let tiles = |sizes, aligned| {
+        let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(sizes, 2, aligned, 132, true);
         (consumers, block_n, cluster)
     };
-    assert_eq!(tiles([8192, 8192, 8192]), (2, 256, 2));
-    assert_eq!(tiles([4096, 4096, 4096]), (2, 256, 2));
-    assert_eq!(tiles([16, 8192, 8192]), (1, 64, 1));
-    for (consumers, block_n, cluster) in SHAPES {
-        let tiles = HopperTiles::of(consumers, block_n, cluster, true);
+    assert_eq!(tiles([8192, 8192, 8192], true), (2, 256, 2));
+    assert_eq!(tiles([3072, 3072, 3072], true), (2, 192, 1));
+    assert_eq!(tiles([512, 4096, 4096], true), (2, 128, 1));
+    // Where rows straddle cache lines, sharing loads is worth more.
+    assert_eq!(tiles([512, 4096, 4104], false), (2, 128, 2));
+    assert_eq!(tiles([64, 8192, 8192], true), (1, 64, 1));
+    for tiles in all_tiles(true) {
         assert!(tiles.stages >= 3, "{tiles:?}");
     }
 }
