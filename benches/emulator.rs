@@ -9,6 +9,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use lacewing::core::lower::{Emit, EmitOptions, emit};
 use lacewing::core::{ScalarType, rt};
+use lacewing::kernels::fmha::hopper::{HopperGeometry, fmha_fwd_hopper};
 use lacewing::kernels::fmha::{Forward, Geometry, mfma, mma};
 use lacewing::prelude::*;
 use lacewing::runtime::emulator::{Check, Checks, Program};
@@ -106,6 +107,17 @@ fn decode_sm_80(bencher: Bencher, head_dim: usize) {
 fn decode_gfx942(bencher: Bencher, head_dim: usize) {
     let geometry = Geometry::new(head_dim, true, true).unwrap();
     decoded(bencher, &mfma::fmha_fwd_mfma::<F16>::new(geometry), Target::GFX942);
+}
+
+/// Hopper's attention from the Rust function to PTX in process: tracing, lowering and LLVM's work.
+#[divan::bench(args = [64, 128, 256])]
+fn hopper_to_ptx(bencher: Bencher, head_dim: usize) {
+    let geometry = HopperGeometry::new(head_dim, true, 4096, 4096).unwrap();
+    let kernel = fmha_fwd_hopper::<BF16>::new(geometry);
+    bencher.bench_local(|| {
+        let traced = kernel.traced(Target::SM_90A).unwrap();
+        emit(&traced, Emit::Ptx, &EmitOptions::default()).unwrap()
+    });
 }
 
 /// From the trace to PTX in process, `llc`'s work included.

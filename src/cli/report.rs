@@ -1,6 +1,6 @@
 //! `lacewing compile --emit report`.
 
-use lacewing_core::lower::{EmitOptions, Mix, Report};
+use lacewing_core::lower::{EmitOptions, MainLoop, Mix, Report};
 use lacewing_core::occupancy::Occupancy;
 use lacewing_core::{KernelMeta, Target};
 use lacewing_runtime::registry::{KernelEntry, Settings};
@@ -79,6 +79,12 @@ fn one_text(report: &Report) -> String {
             line("", format!("{count:>6}  {}", class.name()));
         }
     }
+    for found in &report.main_loops {
+        let MainLoop { address, instructions, products, moves_to_uniform } = found;
+        let text =
+            format!("{instructions} instructions at {address:#06x}, {products} products, {moves_to_uniform} R2UR");
+        line("main loop", text);
+    }
     lines.push(String::new());
     lines.join("\n")
 }
@@ -117,5 +123,11 @@ fn one_json(report: &Report) -> Json {
             .collect::<Vec<_>>(),
         "assembly": mix(&report.assembly),
         "machine": report.machine.as_ref().map(mix),
+        "main_loops": report.main_loops.iter().map(|found| json!({
+            "address": found.address,
+            "instructions": found.instructions,
+            "products": found.products,
+            "r2ur": found.moves_to_uniform,
+        })).collect::<Vec<_>>(),
     })
 }

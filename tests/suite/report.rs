@@ -1,6 +1,6 @@
 //! `lacewing compile --emit report`.
 
-use lacewing::core::lower::{Class, EmitOptions, Report, find_ptxas};
+use lacewing::core::lower::{Class, Emit, EmitOptions, Report, emit, find_nvdisasm, find_ptxas};
 use lacewing::prelude::*;
 use serde_json::Value;
 
@@ -104,6 +104,69 @@ fn spills_are_complaints() {
     if let Some(machine) = &report.machine {
         assert!(machine.get(Class::Local) > 0 && machine.get(Class::GlobalLoad) == 64, "{machine:?}");
     }
+}
+
+/// Products of the tiles of a ring in an order that is read from memory: each address goes from a register of every
+/// thread to the warp's.
+#[kernel(block = [128, 1, 1])]
+fn wandering(order: Tensor<I32, 1>, d: TensorMut<F32, 2>, rounds: I32) {
+    let ring = SwizzledRing::<F16>::new("ring", 4, 64, 64);
+    let mut acc = Accumulator::zeros(64);
+    for i in range(rounds) {
+        let tile = ring.stage(order.at(i).load());
+        acc = wgmma_add(tile, tile.t(), acc).wait::<0>();
+    }
+    for i in range_constexpr(32) {
+        d.at((thread_id(X), i)).store(acc[i]);
+    }
+}
+
+/// The same in a fixed order.
+#[kernel(block = [128, 1, 1])]
+fn straight(d: TensorMut<F32, 2>, rounds: I32) {
+    let ring = SwizzledRing::<F16>::new("ring", 4, 64, 64);
+    let mut acc = Accumulator::zeros(64);
+    for _ in range(rounds) {
+        for stage in range_constexpr(4) {
+            let tile = ring.stage(stage);
+            acc = wgmma_add(tile, tile.t(), acc).wait::<0>();
+        }
+    }
+    for i in range_constexpr(32) {
+        d.at((thread_id(X), i)).store(acc[i]);
+    }
+}
+
+#[test]
+fn moves_to_uniform_registers_in_the_main_loop_are_complaints() {
+    if !has_ptxas() {
+        return;
+    }
+    if find_nvdisasm().is_none() {
+        assert!(std::env::var_os("LACEWING_REQUIRE_PTXAS").is_none(), "no nvdisasm");
+        eprintln!("skipped: no nvdisasm");
+        return;
+    }
+    let traced = wandering::new().traced(Target::SM_90A).unwrap();
+    let report = Report::of(&traced, &EmitOptions::default()).unwrap();
+    let [found] = report.main_loops.as_slice() else { panic!("{:?}", report.main_loops) };
+    assert!(
+        found.products > 0 && found.products % 4 == 0 && found.moves_to_uniform > 0 && found.instructions > 8,
+        "{found:?}"
+    );
+    let [complaint] = report.complaints().try_into().unwrap();
+    let wanted = format!("{} R2UR in the loop at {:#06x}", found.moves_to_uniform, found.address);
+    assert!(complaint.starts_with(&wanted), "{complaint}");
+    let denying = EmitOptions { deny_warnings: true, ..EmitOptions::default() };
+    let error = emit(&traced, Emit::Cubin, &denying).unwrap_err().to_string();
+    assert!(error.contains(&complaint), "{error}");
+
+    let traced = straight::new().traced(Target::SM_90A).unwrap();
+    let report = Report::of(&traced, &EmitOptions::default()).unwrap();
+    let [found] = report.main_loops.as_slice() else { panic!("{:?}", report.main_loops) };
+    assert!(found.products > 0 && found.products % 16 == 0 && found.moves_to_uniform == 0, "{found:?}");
+    assert_eq!(report.complaints(), [""; 0]);
+    emit(&traced, Emit::Cubin, &denying).unwrap();
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `ptxas`, which assembles the PTX that the tests make. It is fetched, never shipped.
+//! `ptxas`, which assembles the PTX that the tests make, and `nvdisasm`, which shows what came of it. They are fetched,
+//! never shipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +9,42 @@ use crate::process::{self, Context, Error, Workspace};
 
 /// The variable that names a `ptxas` to use before any other.
 pub const VARIABLE: &str = "LACEWING_PTXAS";
-/// Where a fetched one goes, below the root of the workspace.
-const PLACE: &str = ".lacewing/ptxas/bin/ptxas";
+/// The variable that names an `nvdisasm`.
+pub const NVDISASM_VARIABLE: &str = "LACEWING_NVDISASM";
+/// Where fetched ones go, below the root of the workspace: `ptxas` has its companion beside it, where the product looks.
+const PLACE: &str = ".lacewing/ptxas/bin";
 /// The first release of CUDA whose `ptxas` knows every target that we emit.
 const OLDEST: (u32, u32) = (13, 0);
-/// The Python wheel that holds it, and the member of the wheel.
-const REQUIREMENT: &str = "nvidia-cuda-nvcc==13.0.88";
-const MEMBER: &str = "nvidia/cu13/bin/ptxas";
-/// SHA-256 of the wheels for x86_64 and aarch64.
-const HASHES: [&str; 2] = [
-    "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
-    "c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f",
-];
+
+/// A program of the CUDA toolkit, and the Python wheel that holds it.
+struct Wheel {
+    program: &'static str,
+    requirement: &'static str,
+    member: &'static str,
+    /// SHA-256 of the wheels for x86_64 and aarch64.
+    hashes: [&'static str; 2],
+}
+
+const PTXAS: Wheel = Wheel {
+    program: "ptxas",
+    requirement: "nvidia-cuda-nvcc==13.0.88",
+    member: "nvidia/cu13/bin/ptxas",
+    hashes: [
+        "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
+        "c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f",
+    ],
+};
+
+const NVDISASM: Wheel = Wheel {
+    program: "nvdisasm",
+    requirement: "nvidia-cuda-nvdisasm==13.2.78",
+    member: "nvidia/cu13/bin/nvdisasm",
+    hashes: [
+        "b4ebcd3c5046bf8039ac52675b9dbefd843600969649ecaab0a42b0713a61dae",
+        "c338282695eca43de237929c5e3963d8d04f61d578d40f01bd04aca2bc29c233",
+    ],
+};
+
 /// Copies one member of a zip file: `unzip` is not everywhere, Python's `zipfile` is.
 const UNPACK: &str = "import sys, zipfile; \
                       open(sys.argv[3], 'wb').write(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]))";
@@ -45,7 +70,7 @@ fn release(text: &str) -> Option<(u32, u32)> {
 /// not run, or that is too old, is passed over.
 pub fn find(machine: &dyn Machine, root: &Path) -> Option<Ptxas> {
     let named = machine.variable(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let fetched = Some(root.join(PLACE)).filter(|path| machine.has_file(path));
+    let fetched = Some(root.join(PLACE).join("ptxas")).filter(|path| machine.has_file(path));
     let candidates = [named, fetched, machine.program("ptxas")];
     candidates.into_iter().flatten().find_map(|path| {
         let release = release(&machine.output(&path, &["--version"])?)?;
@@ -60,30 +85,53 @@ pub fn can_be_fetched() -> bool {
 
 /// What `fetch` does, in words and commands for a person.
 pub fn instructions() -> String {
+    let Wheel { program, requirement, member, .. } = PTXAS;
     format!(
-        "python3 -m pip download --no-deps --dest .lacewing/download {REQUIREMENT}\n\
+        "python3 -m pip download --no-deps --dest .lacewing/download {requirement}\n\
          python3 -m zipfile -e .lacewing/download/*.whl .lacewing/download\n\
-         install -D -m 755 .lacewing/download/{MEMBER} {PLACE}"
+         install -D -m 755 .lacewing/download/{member} {PLACE}/{program}"
     )
 }
 
 /// Downloads the wheel, unpacks `ptxas` into the workspace, and tries it.
 pub fn fetch(workspace: &Workspace) -> Result<(), Error> {
-    let place = workspace.root().join(PLACE);
+    fetch_wheel(workspace, &PTXAS)
+}
+
+/// The `nvdisasm` that the product will use: by the variable (set to nothing, none), beside `ptxas`, on `PATH`.
+pub fn find_nvdisasm(machine: &dyn Machine, ptxas: &Path) -> Option<PathBuf> {
+    if let Some(named) = machine.variable(NVDISASM_VARIABLE) {
+        return Some(PathBuf::from(named));
+    }
+    let beside = ptxas.with_file_name(NVDISASM.program);
+    Some(beside).filter(|path| machine.has_file(path)).or_else(|| machine.program(NVDISASM.program))
+}
+
+/// Downloads `nvdisasm` into the workspace and tries it.
+pub fn fetch_nvdisasm(workspace: &Workspace) -> Result<PathBuf, Error> {
+    let place = workspace.root().join(PLACE).join(NVDISASM.program);
+    if !place.is_file() {
+        fetch_wheel(workspace, &NVDISASM)?;
+    }
+    Ok(place)
+}
+
+fn fetch_wheel(workspace: &Workspace, wheel: &Wheel) -> Result<(), Error> {
     let name = format!(".lacewing/download-{}", std::process::id());
     let folder = workspace.root().join(name);
     fs::create_dir_all(&folder).cannot(format_args!("make {}", folder.display()))?;
-    let result = fetch_by(workspace, &folder, &place);
+    let result = fetch_by(workspace, &folder, wheel);
     // A failed download leaves nothing that a later run could take for a whole one.
     let cleaned = fs::remove_dir_all(&folder);
     result?;
     cleaned.cannot(format_args!("remove {}", folder.display()))
 }
 
-fn fetch_by(workspace: &Workspace, folder: &Path, place: &Path) -> Result<(), Error> {
+fn fetch_by(workspace: &Workspace, folder: &Path, wheel: &Wheel) -> Result<(), Error> {
+    let Wheel { program, requirement, member, hashes } = wheel;
     let requirements = folder.join("requirements.txt");
-    let hashes = HASHES.map(|hash| format!(" --hash=sha256:{hash}")).concat();
-    fs::write(&requirements, format!("{REQUIREMENT}{hashes}\n"))
+    let hashes = hashes.map(|hash| format!(" --hash=sha256:{hash}")).concat();
+    fs::write(&requirements, format!("{requirement}{hashes}\n"))
         .cannot(format_args!("write {}", requirements.display()))?;
     let mut download = workspace.command("python3");
     download
@@ -91,25 +139,25 @@ fn fetch_by(workspace: &Workspace, folder: &Path, place: &Path) -> Result<(), Er
         .args(["--require-hashes", "--dest"])
         .args([folder, Path::new("--requirement"), &requirements]);
     process::run(&mut download)?;
-    let wheel = fs::read_dir(folder)
+    let file = fs::read_dir(folder)
         .cannot(format_args!("read {}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-        .ok_or_else(|| Error::new(format!("pip downloaded no wheel of {REQUIREMENT}")))?;
-    let unpacked = folder.join("ptxas");
+        .ok_or_else(|| Error::new(format!("pip downloaded no wheel of {requirement}")))?;
+    let unpacked = folder.join(program);
     let mut unpack = workspace.command("python3");
-    unpack.args(["-c", UNPACK]).args([wheel.as_os_str(), MEMBER.as_ref(), unpacked.as_os_str()]);
+    unpack.args(["-c", UNPACK]).args([file.as_os_str(), member.as_ref(), unpacked.as_os_str()]);
     process::run_silently(&mut unpack)?;
     make_executable(&unpacked)?;
     let text = process::output(workspace.command(&unpacked).arg("--version"))
-        .ok_or_else(|| Error::new("the ptxas that was downloaded does not run on this machine"))?;
+        .ok_or_else(|| Error::new(format!("the {program} that was downloaded does not run on this machine")))?;
     if release(&text).is_none() {
-        return Err(Error::new(format!("ptxas gave no release in `{}`", text.trim())));
+        return Err(Error::new(format!("{program} gave no release in `{}`", text.trim())));
     }
-    if let Some(parent) = place.parent() {
-        fs::create_dir_all(parent).cannot(format_args!("make {}", parent.display()))?;
-    }
-    fs::rename(&unpacked, place).cannot(format_args!("write {}", place.display()))
+    let folder = workspace.root().join(PLACE);
+    fs::create_dir_all(&folder).cannot(format_args!("make {}", folder.display()))?;
+    let place = folder.join(program);
+    fs::rename(&unpacked, &place).cannot(format_args!("write {}", place.display()))
 }
 
 #[cfg(unix)]
@@ -169,5 +217,18 @@ mod tests {
         // A file is there, but running it gives nothing.
         machine.files.insert("/w/.lacewing/ptxas/bin/ptxas".into());
         assert_eq!(find(&machine, root), None);
+    }
+
+    #[test]
+    fn nvdisasm_is_looked_for_where_the_product_does() {
+        let ptxas = Path::new("/w/.lacewing/ptxas/bin/ptxas");
+        let mut machine = Fake::default();
+        assert_eq!(find_nvdisasm(&machine, ptxas), None);
+        machine.programs.insert("nvdisasm", "/usr/bin/nvdisasm".into());
+        assert_eq!(find_nvdisasm(&machine, ptxas), Some("/usr/bin/nvdisasm".into()));
+        machine.files.insert("/w/.lacewing/ptxas/bin/nvdisasm".into());
+        assert_eq!(find_nvdisasm(&machine, ptxas), Some("/w/.lacewing/ptxas/bin/nvdisasm".into()));
+        machine.variables.insert(NVDISASM_VARIABLE, "/mine/nvdisasm".into());
+        assert_eq!(find_nvdisasm(&machine, ptxas), Some("/mine/nvdisasm".into()));
     }
 }

@@ -74,11 +74,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<Workspace, Error>
             eprintln!("warning: {error}");
         }
     }
-    finish(workspace, &Survey::of(workspace))
+    finish(workspace, &Survey::of(workspace), options)
 }
 
 /// Says what was found, and gives builds their environment.
-fn finish(workspace: &Workspace, survey: &Survey) -> Result<Workspace, Error> {
+fn finish(workspace: &Workspace, survey: &Survey, options: &Options) -> Result<Workspace, Error> {
     if !survey.missing.is_empty() {
         let names: Vec<_> = survey.missing.iter().map(|need| need.package).collect();
         return Err(Error::new(format!("still missing after the installation: {}", names.join(", "))));
@@ -92,12 +92,31 @@ fn finish(workspace: &Workspace, survey: &Survey) -> Result<Workspace, Error> {
         Some(Ptxas { path, release: (major, minor) }) => {
             let shown = path.strip_prefix(workspace.root()).unwrap_or(path);
             eprintln!("setup: ptxas {major}.{minor} is {}", shown.display());
-            Ok(workspace.with_variable(ptxas::VARIABLE, path))
+            let workspace = workspace.with_variable(ptxas::VARIABLE, path);
+            if options.no_install || options.ptxas_is_optional {
+                return Ok(workspace);
+            }
+            Ok(with_nvdisasm(workspace, path))
         }
         // There is no wheel for this machine, or it could not be fetched and need not be.
         None => {
             eprintln!("setup: no ptxas: PTX is made, but not assembled");
             Ok(workspace)
+        }
+    }
+}
+
+/// Gives the tests `nvdisasm`. Without it all else works, so that a failure is no more than a warning.
+fn with_nvdisasm(workspace: Workspace, ptxas: &Path) -> Workspace {
+    if ptxas::find_nvdisasm(&ThisMachine, ptxas).is_some() || !ptxas::can_be_fetched() {
+        return workspace;
+    }
+    eprintln!("setup: fetching nvdisasm, by which the tests look into machine code");
+    match ptxas::fetch_nvdisasm(&workspace) {
+        Ok(path) => workspace.with_variable(ptxas::NVDISASM_VARIABLE, &path),
+        Err(error) => {
+            eprintln!("warning: {error}");
+            workspace
         }
     }
 }

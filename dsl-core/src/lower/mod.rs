@@ -21,6 +21,7 @@ mod elementary;
 mod fp8;
 mod hopper;
 mod kernel;
+mod machine;
 mod math;
 mod memory;
 mod mix;
@@ -41,6 +42,7 @@ use crate::atoms::{MMA_TABLE, MatrixOp, MmaSpec};
 use crate::mlir::IrModule;
 use crate::{Diagnostic, Error, KernelMeta, Target, Traced, dialect};
 
+pub use machine::{MainLoop, main_loops};
 pub use mix::{Class, Mix};
 pub use pipeline::{describe, toolchain};
 pub use report::{Report, Resources, Warning, find_nvdisasm};
@@ -106,7 +108,8 @@ pub struct EmitOptions {
     pub ptxas: Option<PathBuf>,
     /// `ld.lld` to use instead of the one that [`find_lld`] finds.
     pub lld: Option<PathBuf>,
-    /// Refuse machine code that `ptxas` warns of or that spills registers.
+    /// Refuse machine code that `ptxas` warns of, that spills registers, or that moves values to uniform registers in a
+    /// loop of warpgroup products (the last where [`find_nvdisasm`] finds a disassembler).
     pub deny_warnings: bool,
     /// The folder of ROCm's device library (`ockl.bc`) to use instead of the one that [`find_device_library`] finds.
     /// Kernels that print need it on AMD, and no others.

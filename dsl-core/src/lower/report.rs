@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::machine::{MainLoop, main_loops};
 use super::mix::Mix;
 use super::tools::{assemble, find_beside_ptxas, find_ptxas};
 use super::{Emit, EmitOptions, emit};
@@ -24,6 +25,8 @@ pub struct Report {
     pub assembly: Mix,
     /// Machine instructions, where `nvdisasm` is found. On AMD the assembly text is as good.
     pub machine: Option<Mix>,
+    /// The loops of warpgroup products, where `nvdisasm` is found; empty for kernels that have none.
+    pub main_loops: Vec<MainLoop>,
 }
 
 /// What a thread is given.
@@ -77,13 +80,13 @@ impl Report {
         if meta.target.is_amd() {
             let made = emit(traced, Emit::Amdgcn, &options)?;
             let text = made.text().unwrap_or_default();
-            return Ok(Self::new(meta, amd_resources(text), Vec::new(), Mix::of_amdgcn(text), None));
+            return Ok(Self::new(meta, amd_resources(text), Vec::new(), Mix::of_amdgcn(text)));
         }
         let made = emit(traced, Emit::Ptx, &options)?;
         let text = made.text().unwrap_or_default();
         let mix = Mix::of_ptx(text);
         if options.ptxas.is_none() && find_ptxas(None).is_err() {
-            return Ok(Self::new(meta, None, Vec::new(), mix, None));
+            return Ok(Self::new(meta, None, Vec::new(), mix));
         }
         let (cubin, log) = assemble(text, meta.target, &options)?;
         let resources = Resources {
@@ -93,30 +96,33 @@ impl Report {
             spill_store_bytes: log.spill_store_bytes,
             spill_load_bytes: log.spill_load_bytes,
         };
-        let machine = find_nvdisasm().map(|tool| disassemble(&tool, &cubin)).transpose()?;
-        Ok(Self::new(meta, Some(resources), log.warnings, mix, machine.map(|text| Mix::of_sass(&text))))
+        let mut report = Self::new(meta, Some(resources), log.warnings, mix);
+        if let Some(text) = machine_code(&cubin)? {
+            report.machine = Some(Mix::of_sass(&text));
+            report.main_loops = main_loops(&text);
+        }
+        Ok(report)
     }
 
-    fn new(
-        meta: KernelMeta,
-        resources: Option<Resources>,
-        warnings: Vec<String>,
-        assembly: Mix,
-        machine: Option<Mix>,
-    ) -> Self {
+    fn new(meta: KernelMeta, resources: Option<Resources>, warnings: Vec<String>, assembly: Mix) -> Self {
         let threads = u32::try_from(meta.attributes.threads()).unwrap_or(u32::MAX);
         let occupancy = resources.map(|found| Occupancy::of(meta.target, threads, found.registers, meta.shared_bytes));
         let warnings = warnings.into_iter().map(Warning::new).collect();
-        Self { meta, resources, occupancy, warnings, assembly, machine }
+        Self { meta, resources, occupancy, warnings, assembly, machine: None, main_loops: Vec::new() }
     }
 
-    /// What makes the code slower than it should be: warnings and spills.
+    /// What makes the code slower than it should be: warnings, spills, and moves to uniform registers in a main loop.
     pub fn complaints(&self) -> Vec<String> {
         let spilled = self.resources.filter(|found| found.spill_store_bytes + found.spill_load_bytes > 0);
         let spilled = spilled.map(|Resources { spill_store_bytes, spill_load_bytes, .. }| {
             format!("registers spill to memory: a thread stores {spill_store_bytes} bytes and loads {spill_load_bytes}")
         });
-        self.warnings.iter().map(|warning| warning.text.clone()).chain(spilled).collect()
+        self.warnings
+            .iter()
+            .map(|warning| warning.text.clone())
+            .chain(spilled)
+            .chain(complaints_of_loops(&self.main_loops))
+            .collect()
     }
 }
 
@@ -147,6 +153,24 @@ fn amd_resources(text: &str) -> Option<Resources> {
 /// Finds `nvdisasm`: the variable `LACEWING_NVDISASM`, the folder of `ptxas`, then PATH.
 pub fn find_nvdisasm() -> Option<PathBuf> {
     find_beside_ptxas("nvdisasm", "LACEWING_NVDISASM")
+}
+
+/// What stands against loops of warpgroup products.
+pub(super) fn complaints_of_loops(loops: &[MainLoop]) -> Vec<String> {
+    let moved = loops.iter().filter(|found| found.moves_to_uniform > 0);
+    moved
+        .map(|MainLoop { address, products, moves_to_uniform, .. }| {
+            format!(
+                "{moves_to_uniform} R2UR in the loop at {address:#06x}, which has {products} warpgroup products: they wait for \
+                 values that come from registers of threads; `uniform()` what an address or a stage is computed from"
+            )
+        })
+        .collect()
+}
+
+/// The machine code as text, where there is a disassembler.
+pub(super) fn machine_code(cubin: &[u8]) -> Result<Option<String>, Error> {
+    find_nvdisasm().map(|tool| disassemble(&tool, cubin)).transpose()
 }
 
 fn disassemble(tool: &Path, cubin: &[u8]) -> Result<String, Error> {

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::EmitOptions;
+use super::{EmitOptions, main_loops, report};
 use crate::{Diagnostic, Error, Target};
 
 /// What `ptxas -v` said of one kernel.
@@ -166,16 +166,21 @@ pub fn assemble(ptx: &str, target: Target, options: &EmitOptions) -> Result<(Vec
     }
     let cubin = std::fs::read(&output).map_err(|e| io_error("reading ptxas's cubin", &e))?;
     let log = PtxasLog::parse(text);
-    let complaints = log.complaints();
-    if options.deny_warnings && !complaints.is_empty() {
-        return Err(complaints.into_iter().fold(denied(target), Diagnostic::note).into());
+    if options.deny_warnings {
+        let mut complaints = log.complaints();
+        if let Some(text) = report::machine_code(&cubin)? {
+            complaints.extend(report::complaints_of_loops(&main_loops(&text)));
+        }
+        if !complaints.is_empty() {
+            return Err(complaints.into_iter().fold(denied(target), Diagnostic::note).into());
+        }
     }
     Ok((cubin, log))
 }
 
 fn denied(target: Target) -> Diagnostic {
     Diagnostic::error(format!("the machine code for {target} is slower than it should be, and warnings are denied"))
-        .help("smaller tiles or fewer stages need fewer registers; `--emit report` shows all of what ptxas says")
+        .help("smaller tiles or fewer stages need fewer registers; `--emit report` shows what each complaint means")
 }
 
 /// Finds the folder of ROCm's device library, which has `ockl.bc` in it: `explicit`, then the variable
