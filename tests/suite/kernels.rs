@@ -3,8 +3,8 @@
 //! derived where the kernels are.
 
 use lacewing::core::ScalarType;
-use lacewing::kernels::reference::{self, unit_roundoff};
 use lacewing::kernels::matmul::fp8;
+use lacewing::kernels::reference::{self, unit_roundoff};
 use lacewing::kernels::{HostFloat, axpy, matmul, rms_norm, softmax, transpose};
 use lacewing::prelude::*;
 use lacewing::runtime::compare::{Comparison, Unit};
@@ -359,7 +359,10 @@ fn matmul_fp8_says_what_it_does_not_take() {
     fp8::run::<F8E4M3, BF16>(1.0, &zeros(&hopper, 3, 0), &zeros(&hopper, 5, 0), &mut c).unwrap();
     assert!(c.to_vec().unwrap().iter().all(|x| x.to_f32() == 0.0));
     let refused = text(fp8::run::<F8E4M3, BF16>(1.0, &zeros(&hopper, 3, 31), &zeros(&hopper, 5, 31), &mut c));
-    assert!(refused.contains("8-bit products read both along k, in rows that start at multiples of 16 bytes"), "{refused}");
+    assert!(
+        refused.contains("8-bit products read both along k, in rows that start at multiples of 16 bytes"),
+        "{refused}"
+    );
     let across = zeros(&hopper, 32, 5).permute([1, 0]).unwrap();
     let refused = text(fp8::run::<F8E4M3, BF16>(1.0, &a, &across, &mut c));
     assert!(refused.contains("`b` [1, 5]"), "{refused}");

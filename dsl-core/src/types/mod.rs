@@ -30,7 +30,7 @@ pub use collectives::{
 };
 pub(crate) use hopper::MapUse;
 pub use hopper::{
-    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, Schedule, SwizzledRing,
+    Accumulator, BarrierSetup, Columns, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, Schedule, SwizzledRing,
     SwizzledTile, TensorMap, Ticket, TileOrder, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
     tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
 };

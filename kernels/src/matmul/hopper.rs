@@ -29,7 +29,7 @@ const PANEL: usize = 128;
 pub struct HopperTiles {
     /// Consumer warpgroups: 1 or 2.
     pub(super) consumers: usize,
-    /// Columns of a tile of C: a multiple of 64 up to 256.
+    /// Columns of a tile of C: a multiple of 8 for each block of the cluster, from 32 to 256.
     pub(super) block_n: usize,
     /// Stages of the ring.
     pub(super) stages: usize,
@@ -43,79 +43,84 @@ pub struct HopperTiles {
     pub(super) along_k: bool,
 }
 
-/// A shape of tiles to choose from, with what it takes on an H200 (docs/src/inside/hopper-matmul.md).
-#[derive(Clone, Copy)]
-struct Shape {
-    consumers: usize,
-    block_n: usize,
-    cluster: usize,
-    /// Nanoseconds of a step of k, when every multiprocessor works.
-    step: usize,
-    /// Nanoseconds of a tile besides: its output, and the wait for its first stage.
-    tile: usize,
-}
-
-const fn shape(consumers: usize, block_n: usize, cluster: usize, step: usize, tile: usize) -> Shape {
-    Shape { consumers, block_n, cluster, step, tile }
-}
-
-const SHAPES: [Shape; 8] = [
-    shape(2, 256, 2, 852, 800),
-    shape(2, 192, 1, 630, 600),
-    shape(2, 128, 2, 430, 350),
-    shape(2, 128, 1, 426, 350),
-    shape(1, 128, 2, 295, 250),
-    shape(1, 128, 1, 280, 250),
-    shape(2, 64, 1, 395, 200),
-    shape(1, 64, 1, 239, 150),
-];
-
-/// Picoseconds in which a byte of a tile comes from the L2 cache, where rows start at multiples of a cache line and
-/// where they do not: there, a row of a box lies in two lines.
-const LOAD: [usize; 2] = [12, 21];
-/// Bytes of a line of the L2 cache.
-pub(super) const LINE: usize = 128;
-
 /// Bytes of shared memory of a block of sm_90a, less what mbarriers take.
 const SHARED: usize = 227 * 1024 - 512;
+/// Bytes of a line of the L2 cache.
+pub(super) const LINE: usize = 128;
+/// Columns of a panel of B that lies along its rows, of 16-bit elements.
+const ROW_PANEL: usize = PANEL / 2;
+
+/// What the choice of tiles goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Problem {
+    /// M, N and K.
+    pub sizes: [usize; 3],
+    /// Bytes of an element of A and B.
+    pub bytes: usize,
+    /// Whether rows of A and B start at cache lines.
+    pub aligned: bool,
+    /// Whether B lies along k.
+    pub along_k: bool,
+    /// Multiprocessors of the chip.
+    pub multiprocessors: usize,
+}
 
 impl HopperTiles {
-    /// The tiles with the shortest estimated time for a product of `[rows, columns, inner]` with elements of `bytes`
-    /// bytes, on a chip of so many multiprocessors. `aligned` says whether rows of A and B start at cache lines.
-    pub fn new(
-        [rows, columns, inner]: [usize; 3],
-        bytes: usize,
-        aligned: bool,
-        multiprocessors: usize,
-        along_k: bool,
-    ) -> Self {
-        let steps = inner.div_ceil(PANEL / bytes);
-        let time = |shape: &&Shape| {
-            let tiles = HopperTiles::of(shape, along_k);
-            let in_column = rows.div_ceil(tiles.block_m()).next_multiple_of(tiles.cluster);
-            let number = in_column.saturating_mul(columns.div_ceil(tiles.block_n));
-            let at_once = (multiprocessors / tiles.cluster * tiles.cluster).max(1);
-            let loads = (tiles.block_m() + tiles.block_n / tiles.cluster) * PANEL * LOAD[usize::from(!aligned)] / 1000;
-            number.div_ceil(at_once).saturating_mul(steps.saturating_mul(shape.step.max(loads)) + shape.tile)
-        };
-        let [largest, ..] = &SHAPES;
-        HopperTiles::of(SHAPES.iter().min_by_key(time).unwrap_or(largest), along_k)
+    /// The tiles with the shortest estimated time.
+    pub fn new(problem: &Problem) -> Self {
+        let all = Self::candidates(problem.along_k);
+        let best = all.min_by_key(|tiles| tiles.time(problem));
+        best.unwrap_or_else(|| Self::of(2, 256, 2, problem.along_k))
+    }
+
+    /// The tiles to choose from; larger ones first, which are taken where times are equal.
+    fn candidates(along_k: bool) -> impl Iterator<Item = Self> {
+        let kinds = [(2, 2, 64), (2, 1, 64), (1, 2, 32), (1, 1, 32)];
+        kinds.into_iter().flat_map(move |(consumers, cluster, narrowest)| {
+            // A share of B is made of whole groups of 8 rows.
+            let widths = (narrowest..=256).rev().filter(move |width| width % (8 * cluster) == 0);
+            widths.map(move |block_n| Self::of(consumers, block_n, cluster, along_k))
+        })
     }
 
     /// Tiles of a shape, with as many stages as there is shared memory for.
-    fn of(shape: &Shape, along_k: bool) -> Self {
-        let Shape { consumers, block_n, cluster, .. } = *shape;
-        let slots = 2;
-        let (stage, out) = ((consumers * ROWS + block_n) * PANEL, consumers * slots * ROWS * PANEL);
-        let group = 16 / cluster;
-        HopperTiles { consumers, block_n, stages: (SHARED - out) / stage, cluster, slots, group, along_k }
+    fn of(consumers: usize, block_n: usize, cluster: usize, along_k: bool) -> Self {
+        let mut tiles = HopperTiles { consumers, block_n, stages: 0, cluster, slots: 2, group: 16 / cluster, along_k };
+        let out = consumers * tiles.slots * ROWS * PANEL;
+        tiles.stages = (SHARED - out) / ((tiles.block_m() + tiles.loaded_n()) * PANEL);
+        tiles
     }
 
-    /// Panels of C that a warpgroup has on their way out: they are used in turn, from tile to tile, so that their number
-    /// divides that of a tile's.
-    fn slots_of(&self, out_bytes: usize) -> usize {
-        let panels = self.block_n * out_bytes / PANEL;
-        (1..=self.slots).rev().find(|slots| panels.is_multiple_of(*slots)).unwrap_or(1)
+    /// Columns of a tile of B in shared memory: whole panels for each block of the cluster.
+    fn loaded_n(&self) -> usize {
+        if self.along_k { self.block_n } else { self.block_n.next_multiple_of(ROW_PANEL * self.cluster) }
+    }
+
+    /// Estimated time of a product in picoseconds, with constants as measured on an H200
+    /// (docs/src/inside/hopper-matmul.md).
+    fn time(&self, problem: &Problem) -> usize {
+        let [rows, columns, inner] = problem.sizes;
+        let (steps, (m, n)) = (inner.div_ceil(PANEL / problem.bytes), (self.block_m(), self.block_n));
+        let in_column = rows.div_ceil(m).next_multiple_of(self.cluster);
+        let number = in_column.saturating_mul(columns.div_ceil(n));
+        let rounds = number.div_ceil((problem.multiprocessors / self.cluster * self.cluster).max(1));
+        // The tensor cores, as fast as their power allows.
+        let products = 26 * m * n;
+        // Shared memory: each product of 64 rows reads its operands, and the copies write them.
+        let traffic = 115_000 + 490 * (self.consumers * (64 + n) + m + n);
+        // The L2 cache. A row of a box that does not start at a cache line lies in two.
+        let loads = (m + self.loaded_n() / self.cluster) * PANEL * if problem.aligned { 12 } else { 21 };
+        // A pair of blocks waits for the slower one.
+        let pair = 5_000 * (self.cluster - 1);
+        // Its output, and the wait for its first stage.
+        let besides = 100_000 + 21 * m * n;
+        rounds.saturating_mul(steps.saturating_mul(products.max(traffic).max(loads) + pair) + besides)
+    }
+
+    /// Columns of a panel of C: 128 bytes, or less where a tile is narrower.
+    fn panel(&self, out_bytes: usize) -> usize {
+        let widths = [PANEL, PANEL / 2, PANEL / 4].map(|bytes| bytes / out_bytes);
+        widths.into_iter().find(|width| *width <= self.block_n).unwrap_or(PANEL / 4 / out_bytes)
     }
 
     /// Rows of a tile of C.
@@ -246,7 +251,9 @@ where
     let processors = a.device().multiprocessors() as usize;
     let turned = b.permute([1, 0]).ok()?;
     let aligned = rows_are_vectors(a, LINE) && rows_are_vectors(if along_k { &turned } else { b }, LINE);
-    let tiles = HopperTiles::new([rows, columns, inner], T::BYTES, aligned, processors, along_k);
+    let sizes = [rows, columns, inner];
+    let problem = Problem { sizes, bytes: T::BYTES, aligned, along_k, multiprocessors: processors };
+    let tiles = HopperTiles::new(&problem);
     Some(launch::<T, Out>(tiles, (a, b, c), scale))
 }
 
@@ -304,9 +311,10 @@ fn multiply<T: WgmmaElement, Out: Float>(
     let rank = if const_expr(cluster > 1) { cluster_rank() } else { I32::from(0) };
 
     let a_ring = SwizzledRing::<T>::new("a", geometry.stages, block_m, block_k);
-    let (b_rows, b_columns) = if const_expr(geometry.along_k) { (block_n, block_k) } else { (block_k, block_n) };
+    let (b_rows, b_columns) =
+        if const_expr(geometry.along_k) { (block_n, block_k) } else { (block_k, geometry.loaded_n()) };
     let b_ring = SwizzledRing::<T>::new("b", geometry.stages, b_rows, b_columns);
-    let panels = SwizzledRing::<Out>::new("c", consumers * geometry.slots_of(Out::BYTES), ROWS, PANEL / Out::BYTES);
+    let panels = SwizzledRing::<Out>::new("c", consumers * geometry.slots, ROWS, geometry.panel(Out::BYTES));
     let mut setup = BarrierSetup::new();
     let stages = Pipeline::multicast(&mut setup, "stages", geometry.stages, consumers);
     setup.finish();
@@ -339,17 +347,18 @@ fn multiply<T: WgmmaElement, Out: Float>(
         let number = consumer.number();
         let mut at = stages.start();
         let mut ticket = schedule.start();
+        let mut slot = I32::from(0);
         while schedule.has(ticket) {
             let (row, column) = order.at(ticket.number());
             stages.wait(at);
             let a_tile = a_ring.stage(at.stage()).row_block(ROWS, number);
-            let mut product = first_product(a_tile, b_ring.stage(at.stage()), geometry.along_k);
+            let mut product = first_product(geometry, a_tile, b_ring.stage(at.stage()));
             for _ in range(1, steps) {
                 let before = at;
                 at.advance();
                 stages.wait(at);
                 let a_tile = a_ring.stage(at.stage()).row_block(ROWS, number);
-                product = next_product(product, a_tile, b_ring.stage(at.stage()), geometry.along_k);
+                product = next_product(geometry, product, a_tile, b_ring.stage(at.stage()));
                 product.wait_before::<1>();
                 stages.release(before);
             }
@@ -365,7 +374,7 @@ fn multiply<T: WgmmaElement, Out: Float>(
             let first_row = (row * (cluster as i32) + rank) * (block_m as i32) + number * (ROWS as i32);
             let first = (first_row, column * (block_n as i32));
             if let Destination::Map(map) = c {
-                store_panels(geometry, map, panels, number, first, &acc);
+                slot = store_panels(geometry, map, panels, number, slot, first, &acc);
             }
             if let Destination::Elements(tensor) = c {
                 store_elements(tensor, first, &acc);
@@ -388,7 +397,7 @@ fn load_b<T: WgmmaElement>(
     rank: I32,
     full: Mbarrier,
 ) {
-    let share = geometry.block_n / geometry.cluster;
+    let share = geometry.loaded_n() / geometry.cluster;
     let column = column + rank * (share as i32);
     let (part, at) = if const_expr(geometry.along_k) {
         (tile.row_block(share, rank), (column, k))
@@ -404,19 +413,19 @@ fn load_b<T: WgmmaElement>(
 
 /// The product of a warpgroup's rows of a step.
 #[device]
-fn first_product<T: WgmmaElement>(a: SwizzledTile<T>, b: SwizzledTile<T>, along_k: bool) -> InFlight {
-    if const_expr(along_k) { wgmma(a, b.t()) } else { wgmma(a, b) }
+fn first_product<T: WgmmaElement>(geometry: &HopperTiles, a: SwizzledTile<T>, b: SwizzledTile<T>) -> InFlight {
+    if const_expr(geometry.along_k) { wgmma(a, b.t()) } else { wgmma(a, b.first_columns(geometry.block_n)) }
 }
 
 /// [`first_product`], added to those before.
 #[device]
 fn next_product<T: WgmmaElement>(
+    geometry: &HopperTiles,
     before: InFlight,
     a: SwizzledTile<T>,
     b: SwizzledTile<T>,
-    along_k: bool,
 ) -> InFlight {
-    if const_expr(along_k) { before.add(a, b.t()) } else { before.add(a, b) }
+    if const_expr(geometry.along_k) { before.add(a, b.t()) } else { before.add(a, b.first_columns(geometry.block_n)) }
 }
 
 /// Row and first column of a thread's first element in its warpgroup's tile of 64 rows.
@@ -427,29 +436,38 @@ fn own_place() -> (I32, I32) {
 }
 
 /// Writes a warpgroup's 64 rows of C through shared memory, panel by panel: while the copy engine takes one to C,
-/// the next is written.
+/// the next is written. The last panel of a tile overlaps the one before where the tile is no multiple of panels, and
+/// writes the same there. Slots are taken in turn, from tile to tile; gives the next one.
 #[device]
 fn store_panels<Out: Float>(
     geometry: &HopperTiles,
     c: TensorMap<Out, 2>,
     panels: SwizzledRing<Out>,
     number: I32,
+    slot: I32,
     (first_row, first_column): (I32, I32),
     acc: &Accumulator,
-) {
-    let (width, slots) = (PANEL / Out::BYTES, geometry.slots_of(Out::BYTES));
+) -> I32 {
+    let (width, slots) = (geometry.panel(Out::BYTES), geometry.slots);
     let (row, column) = own_place();
     let leader = thread_id(X) % (WARPGROUP as i32) == 0;
     let together = named_barriers(1, geometry.consumers, WARPGROUP).at(number);
-    for panel in range_constexpr(geometry.block_n / width) {
-        let tile = panels.stage(number * (slots as i32) + ((panel % slots) as i32));
+    let count = geometry.block_n.div_ceil(width);
+    let mut slot = slot;
+    for panel in range_constexpr(count) {
+        let start = (panel * width).min(geometry.block_n - width);
+        let tile = if const_expr(count % slots == 0) {
+            panels.stage(number * (slots as i32) + ((panel % slots) as i32))
+        } else {
+            panels.stage(number * (slots as i32) + slot)
+        };
         // The slot is free when all but its younger neighbours have been read.
         if leader {
             tma_store_wait(slots - 1);
         }
         together.sync();
         for i in range_constexpr(0, width / 2, 2) {
-            let element = panel * width / 2 + i;
+            let element = start / 2 + i;
             let pair = Vector::<F32, 2>::from([acc[element], acc[element + 1]]).cast::<Out>();
             let (below, beside) = ((i / 2 % 2 * 8) as i32, (i / 4 * 8) as i32);
             tile.at((row + below, column + beside)).store_vec(pair);
@@ -457,10 +475,14 @@ fn store_panels<Out: Float>(
         fence_proxy(ProxyFence::AsyncShared);
         together.sync();
         if leader {
-            c.store((first_row, first_column + ((panel * width) as i32)), tile);
+            c.store((first_row, first_column + (start as i32)), tile);
             tma_store_commit();
         }
+        if const_expr(count % slots != 0) {
+            slot = (slot == slots as i32 - 1).select(I32::from(0), slot + 1);
+        }
     }
+    slot
 }
 
 /// Writes a warpgroup's 64 rows of C as they lie in registers.

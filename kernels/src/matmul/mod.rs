@@ -32,7 +32,7 @@ use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, ElementOf, Error, HostTensor, KernelExt, LaunchStats, Tensors};
 
-use self::hopper::HopperTiles;
+use self::hopper::{HopperTiles, Problem};
 use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
@@ -201,8 +201,9 @@ const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goe
 fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<HopperTiles, Error> {
     let sizes = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
     let [_, columns, inner] = sizes;
-    let aligned = (inner * bytes).is_multiple_of(hopper::LINE) && (along_k || (columns * bytes).is_multiple_of(hopper::LINE));
-    Ok(HopperTiles::new(sizes, bytes, aligned, 132, along_k))
+    let aligned =
+        (inner * bytes).is_multiple_of(hopper::LINE) && (along_k || (columns * bytes).is_multiple_of(hopper::LINE));
+    Ok(HopperTiles::new(&Problem { sizes, bytes, aligned, along_k, multiprocessors: 132 }))
 }
 
 /// `matmul` by name.

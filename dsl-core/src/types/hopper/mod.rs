@@ -18,7 +18,7 @@ pub use cluster::{cluster_rank, cluster_sync};
 pub use pipeline::{Cursor, Pipeline};
 pub use roles::{WarpgroupRole, uniform, warpgroup_roles};
 pub use schedule::{Schedule, Ticket, TileOrder};
-pub use swizzled::{SwizzledRing, SwizzledTile, Transposed};
+pub use swizzled::{Columns, SwizzledRing, SwizzledTile, Transposed};
 pub(crate) use tensor_map::MapUse;
 pub use tensor_map::{TensorMap, tma_store_commit, tma_store_wait};
 pub use wgmma::{Accumulator, Fragments, InFlight, WgmmaA, WgmmaB, WgmmaElement, wgmma, wgmma_add};

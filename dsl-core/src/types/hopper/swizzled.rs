@@ -150,6 +150,18 @@ impl<T: Scalar> SwizzledTile<T> {
         Self { base, shape: TileShape { columns, ..self.shape }, ..*self }
     }
 
+    /// The first `columns` columns, as an operand of a product: the others are not read. They need not be whole panels,
+    /// so that no copy may have such a tile.
+    #[track_caller]
+    pub fn first_columns(&self, columns: usize) -> Columns<T> {
+        let all = self.shape.columns;
+        if columns == 0 || columns > all {
+            let message = format!("a tile of {all} columns has no first {columns}");
+            trace::error(Location::caller(), Diagnostic::error(message));
+        }
+        Columns(Self { shape: TileShape { columns, ..self.shape }, ..*self })
+    }
+
     /// The tile with rows and columns exchanged, for matrix products: nothing moves.
     pub fn t(&self) -> Transposed<T> {
         Transposed(*self)
@@ -181,6 +193,10 @@ impl<T: Scalar> SwizzledTile<T> {
 /// A [`SwizzledTile`] with rows and columns exchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<T: Scalar>(pub(super) SwizzledTile<T>);
+
+/// Some first columns of a [`SwizzledTile`].
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<T: Scalar>(pub(super) SwizzledTile<T>);
 
 /// Several [`SwizzledTile`]s of one shape, for the stages of a pipeline.
 #[derive(Clone, Copy, Debug)]

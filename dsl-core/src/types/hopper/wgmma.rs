@@ -6,7 +6,7 @@
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use super::swizzled::{SwizzledTile, Transposed};
+use super::swizzled::{Columns, SwizzledTile, Transposed};
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
 use crate::types::{BF16, F8E4M3, F8E5M2, F16, F32, MmaElement, Scalar, Vector};
@@ -107,6 +107,12 @@ impl<T: WgmmaElement> WgmmaB for SwizzledTile<T> {
     type Elem = T;
     fn right(self) -> Operand {
         Operand::of(&self, false)
+    }
+}
+impl<T: WgmmaElement> WgmmaB for Columns<T> {
+    type Elem = T;
+    fn right(self) -> Operand {
+        Operand::of(&self.0, false)
     }
 }
 impl<T: WgmmaElement> WgmmaB for Transposed<T> {

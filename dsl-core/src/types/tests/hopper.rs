@@ -79,7 +79,7 @@ fn products_are_chained_without_a_wait_for_their_sums() {
     insta::assert_snapshot!(body(on_hopper(|(stage, out): (I32, TensorMut<F32, 1>)| {
         let a = SwizzledRing::<BF16>::new("a", 2, 64, 64);
         let b = SwizzledTile::<BF16>::new("b", 64, 128);
-        let product = wgmma(a.stage(0), b.column_block(64, stage)).add(a.stage(1), b.column_block(64, 1));
+        let product = wgmma(a.stage(0), b.column_block(64, stage)).add(a.stage(1), b.first_columns(64));
         product.wait_before::<1>();
         out.at(0).store(product.wait::<0>()[3]);
     })));
@@ -145,6 +145,7 @@ fn shapes_that_do_not_multiply_are_refused() {
         let _ = a.row_block(64, 2);
         let _ = a.column_block(32, 0);
         let _ = b.column_block(64, 2);
+        let _ = b.first_columns(136);
         let _ = SwizzledTile::<BF16>::new("narrow", 64, 8);
         let _ = SwizzledRing::<BF16>::new("ring", 2, 8, 16);
     }));
@@ -159,6 +160,7 @@ fn shapes_that_do_not_multiply_are_refused() {
             "a tile of 128 rows has no such block of 64 rows",
             "a tile of 64 columns has no such block of 32 columns",
             "a tile of 128 columns has no such block of 64 columns",
+            "a tile of 128 columns has no first 136",
             "`narrow` cannot be a swizzled tile of rows of 16 bytes: the narrowest panel has 32",
             "`ring` cannot be a swizzled tile of stages of 256 bytes: they must be multiples of 1024",
         ]
