@@ -19,7 +19,8 @@ use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, HostTensor, LaunchStats, Tensors};
 
-use super::{hopper, hopper_tiles};
+use super::hopper::{self, HopperTiles};
+use super::hopper_tiles;
 use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected};
@@ -71,11 +72,12 @@ where
     })
 }
 
-/// What an element may be off by, as a part of the sum of `|a| |b|`: the bits that each instruction of 32 products cuts
-/// off, which are none on the emulator, and the rounding of f32 sums.
+/// What an element may be off by: the bits that each instruction of 32 products cuts off, which are none on the emulator,
+/// and the rounding of f32 sums. `absolute` is the sum of `|a| |b|`. As in [`super::tolerance`], errors do not all point
+/// one way; on an H200, cuBLAS's are up to 0.8, 2.6, 3.0 and 3.1 units of 2^-13 for 32, 128, 1024 and 4096 products.
 fn tolerance(inner: usize, absolute: f64) -> f64 {
     const CUT: f64 = 1.0 / 8192.0;
-    super::tolerance(inner, absolute) + (inner.div_ceil(32) as f64).sqrt() * CUT * absolute
+    super::tolerance(inner, absolute) + 2.0 * (inner.div_ceil(32) as f64).sqrt() * CUT * absolute
 }
 
 const INPUTS: &[ScalarType] = &[ScalarType::F8E4M3, ScalarType::F8E5M2];
@@ -196,10 +198,17 @@ pub static MATMUL_FP8: KernelEntry = KernelEntry {
 };
 
 fn build<T: WgmmaElement>(settings: &Settings) -> Result<Box<dyn AnyKernel>, Error> {
+    fn into<T: WgmmaElement, Out: Float>((tiles, turned): (HopperTiles, bool)) -> Box<dyn AnyKernel> {
+        if turned {
+            Box::new(hopper::matmul_hopper_scaled_strided::<T, Out>::new(tiles))
+        } else {
+            Box::new(hopper::matmul_hopper_scaled::<T, Out>::new(tiles))
+        }
+    }
     let tiles = hopper_tiles(settings, T::BYTES, true)?;
     Ok(match output(settings)? {
-        ScalarType::F32 => Box::new(hopper::matmul_hopper_scaled::<T, F32>::new(tiles)) as Box<dyn AnyKernel>,
-        ScalarType::F16 => Box::new(hopper::matmul_hopper_scaled::<T, F16>::new(tiles)),
-        _ => Box::new(hopper::matmul_hopper_scaled::<T, BF16>::new(tiles)),
+        ScalarType::F32 => into::<T, F32>(tiles),
+        ScalarType::F16 => into::<T, F16>(tiles),
+        _ => into::<T, BF16>(tiles),
     })
 }

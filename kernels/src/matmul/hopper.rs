@@ -6,8 +6,8 @@
 //! release its stage.
 //!
 //! Blocks are persistent: while consumers write a tile of C out, by way of shared memory and the copy engine, the
-//! producer fetches the next tile's first stages. Pairs of blocks in a cluster take tiles that are neighbours in a
-//! column of C: each loads half of their tile of B for both.
+//! producer fetches the next tile's first stages. The blocks of a cluster take tiles that are neighbours in a column of
+//! C: each loads a share of their tile of B for all.
 //!
 //! docs/src/inside/hopper-matmul.md says what was tried.
 
@@ -29,15 +29,15 @@ const PANEL: usize = 128;
 pub struct HopperTiles {
     /// Consumer warpgroups: 1 or 2.
     pub(super) consumers: usize,
-    /// Columns of a tile of C: a multiple of 8 for each block of the cluster, from 32 to 256.
+    /// Columns of a tile of C: a multiple of 8 for each block of the cluster, from 16 to 256.
     pub(super) block_n: usize,
     /// Stages of the ring.
     pub(super) stages: usize,
-    /// Blocks of a cluster: 1 or 2.
+    /// Blocks of a cluster: 1, 2 or 4.
     pub(super) cluster: usize,
     /// Panels of C, 128 bytes wide, that a warpgroup has on their way out at most.
     pub(super) slots: usize,
-    /// Rows of tiles (of pairs of them in a cluster) that are taken together.
+    /// Rows of tiles (in a cluster, of as many of them as it has blocks) that are taken together.
     pub(super) group: usize,
     /// Whether B lies along k: its columns are contiguous, not its rows.
     pub(super) along_k: bool,
@@ -45,8 +45,10 @@ pub struct HopperTiles {
 
 /// Bytes of shared memory of a block of sm_90a, less what mbarriers take.
 const SHARED: usize = 227 * 1024 - 512;
-/// Bytes of a line of the L2 cache.
-pub(super) const LINE: usize = 128;
+/// Most stages of a ring: no latency asks for more.
+const MOST_STAGES: usize = 16;
+/// Bytes of a sector of the L2 cache. Where rows do not start at one, their copies take twice the time.
+pub(super) const SECTOR: usize = 32;
 /// Columns of a panel of B that lies along its rows, of 16-bit elements.
 const ROW_PANEL: usize = PANEL / 2;
 
@@ -57,7 +59,7 @@ pub struct Problem {
     pub sizes: [usize; 3],
     /// Bytes of an element of A and B.
     pub bytes: usize,
-    /// Whether rows of A and B start at cache lines.
+    /// Whether rows of A and B start at sectors of the L2 cache, of 32 bytes.
     pub aligned: bool,
     /// Whether B lies along k.
     pub along_k: bool,
@@ -75,10 +77,11 @@ impl HopperTiles {
 
     /// The tiles to choose from; larger ones first, which are taken where times are equal.
     fn candidates(along_k: bool) -> impl Iterator<Item = Self> {
-        let kinds = [(2, 2, 64), (2, 1, 64), (1, 2, 32), (1, 1, 32)];
-        kinds.into_iter().flat_map(move |(consumers, cluster, narrowest)| {
-            // A share of B is made of whole groups of 8 rows.
-            let widths = (narrowest..=256).rev().filter(move |width| width % (8 * cluster) == 0);
+        let kinds = [(2, 1), (2, 2), (2, 4), (1, 1), (1, 2), (1, 4)];
+        kinds.into_iter().flat_map(move |(consumers, cluster)| {
+            // A share of B is made of whole groups of 8 rows, and rows of it of whole sectors.
+            let step = if along_k { 8 * cluster } else { 16 };
+            let widths = (16..=256).rev().filter(move |width| width % step == 0);
             widths.map(move |block_n| Self::of(consumers, block_n, cluster, along_k))
         })
     }
@@ -87,7 +90,7 @@ impl HopperTiles {
     fn of(consumers: usize, block_n: usize, cluster: usize, along_k: bool) -> Self {
         let mut tiles = HopperTiles { consumers, block_n, stages: 0, cluster, slots: 2, group: 16 / cluster, along_k };
         let out = consumers * tiles.slots * ROWS * PANEL;
-        tiles.stages = (SHARED - out) / ((tiles.block_m() + tiles.loaded_n()) * PANEL);
+        tiles.stages = ((SHARED - out) / ((tiles.block_m() + tiles.loaded_n()) * PANEL)).min(MOST_STAGES);
         tiles
     }
 
@@ -96,25 +99,33 @@ impl HopperTiles {
         if self.along_k { self.block_n } else { self.block_n.next_multiple_of(ROW_PANEL * self.cluster) }
     }
 
+    /// Clusters that run at once. Those of four find room only inside of a GPC: 30 on the 132 multiprocessors of an H200
+    /// (`cuOccupancyMaxActiveClusters`). Any more would run after all others, with persistent blocks.
+    fn at_once(&self, multiprocessors: usize) -> usize {
+        let clusters = if self.cluster > 2 { multiprocessors * 5 / 22 } else { multiprocessors / self.cluster };
+        clusters.max(1)
+    }
+
     /// Estimated time of a product in picoseconds, with constants as measured on an H200
     /// (docs/src/inside/hopper-matmul.md).
     fn time(&self, problem: &Problem) -> usize {
         let [rows, columns, inner] = problem.sizes;
         let (steps, (m, n)) = (inner.div_ceil(PANEL / problem.bytes), (self.block_m(), self.block_n));
-        let in_column = rows.div_ceil(m).next_multiple_of(self.cluster);
-        let number = in_column.saturating_mul(columns.div_ceil(n));
-        let rounds = number.div_ceil((problem.multiprocessors / self.cluster * self.cluster).max(1));
-        // The tensor cores, as fast as their power allows.
-        let products = 26 * m * n;
-        // Shared memory: each product of 64 rows reads its operands, and the copies write them.
-        let traffic = 115_000 + 490 * (self.consumers * (64 + n) + m + n);
-        // The L2 cache. A row of a box that does not start at a cache line lies in two.
-        let loads = (m + self.loaded_n() / self.cluster) * PANEL * if problem.aligned { 12 } else { 21 };
-        // A pair of blocks waits for the slower one.
-        let pair = 5_000 * (self.cluster - 1);
-        // Its output, and the wait for its first stage.
-        let besides = 100_000 + 21 * m * n;
-        rounds.saturating_mul(steps.saturating_mul(products.max(traffic).max(loads) + pair) + besides)
+        let clusters = rows.div_ceil(m).div_ceil(self.cluster).saturating_mul(columns.div_ceil(n));
+        let rounds = clusters.div_ceil(self.at_once(problem.multiprocessors));
+        // A step takes as long as the tensor cores at their highest clock, ..
+        let products = 18 * m * n;
+        // .. shared memory, which each product of 64 rows reads its operands from and copies write, ..
+        let traffic = 100_000 + 420 * (self.consumers * (64 + n) + m + n);
+        // .. or the L2 cache, by the row of 128 bytes. Blocks of a cluster wait for the slowest one.
+        let loads = (m + self.loaded_n() / self.cluster) * if problem.aligned { 1_350 } else { 2_800 };
+        let step = products.max(traffic).max(loads) + 10_000 * (self.cluster - 1);
+        // All steps of all blocks together take as long as the power of the chip allows: products, and loads.
+        let all = clusters.saturating_mul(self.cluster * steps).saturating_mul(23 * m * n + 50 * (m + n));
+        let power = all / problem.multiprocessors.max(1);
+        // The output of a tile, and the wait for its first stage.
+        let besides = (25 * m * n).saturating_sub(200_000).max(50_000);
+        rounds.saturating_mul(steps.saturating_mul(step)).max(power).saturating_add(rounds.saturating_mul(besides))
     }
 
     /// Columns of a panel of C: 128 bytes, or less where a tile is narrower.
@@ -234,6 +245,12 @@ fn layout_of_b<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<
     (along_n || along_k).then_some(!along_n)
 }
 
+/// Whether C is computed as its transpose: few rows would leave most of a warpgroup's 64 empty, so that the columns of B
+/// take their place, if they lie along k as rows of A do.
+pub(super) fn is_turned([rows, columns]: [usize; 2], along_k: bool) -> bool {
+    along_k && rows < ROWS && columns >= ROWS
+}
+
 /// Runs the kernel of this file, on tiles that it chooses by the shape; `None` where it does not take such tensors.
 /// Shapes go together. C becomes `scale` times the product, where there is a scale.
 pub(super) fn run<T, Out>(
@@ -248,9 +265,13 @@ where
 {
     let along_k = layout_of_b(a, b)?;
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
+    if is_turned([rows, columns], along_k) {
+        let (Ok(a), Ok(b), Ok(mut c)) = (a.permute([1, 0]), b.permute([1, 0]), c.permute([1, 0])) else { return None };
+        return run::<T, Out>(&b, &a, &mut c, scale);
+    }
     let processors = a.device().multiprocessors() as usize;
     let turned = b.permute([1, 0]).ok()?;
-    let aligned = rows_are_vectors(a, LINE) && rows_are_vectors(if along_k { &turned } else { b }, LINE);
+    let aligned = rows_are_vectors(a, SECTOR) && rows_are_vectors(if along_k { &turned } else { b }, SECTOR);
     let sizes = [rows, columns, inner];
     let problem = Problem { sizes, bytes: T::BYTES, aligned, along_k, multiprocessors: processors };
     let tiles = HopperTiles::new(&problem);
@@ -271,9 +292,8 @@ where
 {
     let device = a.device().clone();
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
-    let pairs = rows.div_ceil(tiles.block_m()).div_ceil(tiles.cluster) * columns.div_ceil(tiles.block_n);
-    let at_once = (device.multiprocessors() as usize / tiles.cluster).max(1);
-    let grid = [pairs.min(at_once) * tiles.cluster, 1, 1];
+    let clusters = rows.div_ceil(tiles.block_m()).div_ceil(tiles.cluster) * columns.div_ceil(tiles.block_n);
+    let grid = [clusters.min(tiles.at_once(device.multiprocessors() as usize)) * tiles.cluster, 1, 1];
     let count = |number: usize| {
         i32::try_from(number).map_err(|_| Error::Shape(format!("{number} is more than a kernel can count")))
     };

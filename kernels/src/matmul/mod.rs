@@ -197,13 +197,14 @@ static LADDER: Laddered = Laddered { runner: &RUNNER, ladder: tiled(|_, target| 
 /// What a size does that is set.
 const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goes by its inputs";
 
-/// Hopper's tiles for the sizes that are set, on an H100 or H200.
-fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<HopperTiles, Error> {
-    let sizes = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
-    let [_, columns, inner] = sizes;
-    let aligned =
-        (inner * bytes).is_multiple_of(hopper::LINE) && (along_k || (columns * bytes).is_multiple_of(hopper::LINE));
-    Ok(HopperTiles::new(&Problem { sizes, bytes, aligned, along_k, multiprocessors: 132 }))
+/// Hopper's tiles for the sizes that are set, on an H100 or H200, and whether C is computed as its transpose.
+fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<(HopperTiles, bool), Error> {
+    let [rows, columns, inner] = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
+    let turned = hopper::is_turned([rows, columns], along_k);
+    let sizes = if turned { [columns, rows, inner] } else { [rows, columns, inner] };
+    let whole = |extent: usize| extent.is_multiple_of(hopper::SECTOR / bytes);
+    let aligned = whole(inner) && (along_k || whole(columns));
+    Ok((HopperTiles::new(&Problem { sizes, bytes, aligned, along_k, multiprocessors: 132 }), turned))
 }
 
 /// `matmul` by name.
@@ -232,8 +233,10 @@ pub static MATMUL: KernelEntry = KernelEntry {
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
     let vectorized = settings.bool("vectorized")?;
     if target == Target::SM_90A && vectorized {
-        let tiles = hopper_tiles(settings, T::BYTES, settings.choice("b")? == "columns")?;
-        return Ok(Box::new(hopper::matmul_hopper::<T, Out>::new(tiles)));
+        return Ok(match hopper_tiles(settings, T::BYTES, settings.choice("b")? == "columns")? {
+            (tiles, false) => Box::new(hopper::matmul_hopper::<T, Out>::new(tiles)),
+            (tiles, true) => Box::new(hopper::matmul_hopper_strided::<T, Out>::new(tiles)),
+        });
     }
     let vectorized = Vectorized { a: vectorized, b: vectorized };
     Ok(if target.is_nvidia() {

@@ -88,7 +88,7 @@ fn device() -> Device {
 
 /// Widths with whole panels of C and without, even and odd numbers of them, and of all kinds of blocks.
 fn some_tiles(along_k: bool) -> impl Iterator<Item = HopperTiles> {
-    let shapes = [(2, 256, 2), (2, 208, 2), (2, 192, 1), (2, 128, 2), (2, 72, 1), (1, 256, 1), (1, 144, 2), (1, 32, 1)];
+    let shapes = [(2, 256, 2), (2, 208, 2), (2, 192, 1), (2, 128, 4), (2, 72, 1), (1, 256, 1), (1, 144, 2), (1, 16, 1)];
     shapes.into_iter().map(move |(consumers, block_n, cluster)| HopperTiles::of(consumers, block_n, cluster, along_k))
 }
 
@@ -140,6 +140,22 @@ fn the_scheduler_does_not_change_the_result() {
     }
 }
 
+/// Few rows: the product is computed as its transpose.
+#[test]
+fn few_rows_are_right() {
+    let device = device();
+    for [rows, columns, inner] in [[1, 64, 64], [16, 200, 130], [63, 77, 40]] {
+        let (a, left) = matrix::<bf16>(&device, [rows, inner], inner.next_multiple_of(8), false, 3);
+        let (b, right) = matrix::<bf16>(&device, [inner, columns], inner.next_multiple_of(8), true, 4);
+        let mut c = device.tensor_uninit::<f32, 2>([rows, columns]).unwrap();
+        run::<BF16, F32>(&a, &b, &mut c, None).unwrap().unwrap();
+        let wanted = reference::matmul(&left, &right, rows, columns);
+        for (got, wanted) in c.to_vec().unwrap().into_iter().zip(wanted) {
+            assert!((f64::from(got) - wanted).abs() <= tolerance(inner, 8.0 * inner as f64), "{got} {wanted}");
+        }
+    }
+}
+
 #[test]
 fn tensors_that_no_map_describes_are_left_to_another_kernel() {
     let device = device();
@@ -168,13 +184,14 @@ fn tiles_follow_the_shape() {
         let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(&problem);
         (consumers, block_n, cluster)
     };
-    assert_eq!(tiles([4096, 4096, 4096], true), (2, 256, 1));
-    assert_eq!(tiles([2048, 2048, 2048], true), (2, 256, 1));
+    assert_eq!(tiles([4096, 4096, 4096], true), (2, 128, 1));
+    assert_eq!(tiles([2048, 2048, 2048], true), (2, 128, 1));
+    assert_eq!(tiles([3072, 3072, 3072], true), (2, 192, 1));
     // One round of 12 x 11 blocks.
     assert_eq!(tiles([1536, 1536, 1536], true), (2, 144, 1));
-    // Where rows straddle cache lines, sharing loads is worth more.
+    // Where rows straddle sectors, sharing loads is worth more.
     assert_eq!(tiles([512, 4096, 4096], true), (2, 128, 1));
-    assert_eq!(tiles([512, 4096, 4104], false), (2, 128, 2));
+    assert_eq!(tiles([512, 4096, 4104], false), (1, 256, 4));
     assert_eq!(tiles([64, 8192, 8192], true), (1, 64, 1));
     for tiles in [true, false].into_iter().flat_map(HopperTiles::candidates) {
         assert!(tiles.stages >= 3, "{tiles:?}");
