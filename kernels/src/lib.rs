@@ -10,6 +10,7 @@ pub mod planted;
 pub mod reference;
 pub mod rms_norm;
 pub mod softmax;
+mod tiles;
 pub mod transpose;
 mod views;
 

@@ -265,8 +265,20 @@ fn rms_norm_of_zeros_is_zero() {
 }
 
 /// Checks each element of C against its own bound.
-fn check_matmul<T, Out>(device: &Device, [rows, columns, inner]: [usize; 3], [of_a, of_b, of_c]: [Layout; 3])
+fn check_matmul<T, Out>(device: &Device, sizes: [usize; 3], layouts: [Layout; 3])
 where
+    T: MmaElement + HostFloat,
+    Out: HostFloat,
+{
+    check_tiled_matmul::<T, Out>(device, matmul::TilingChoice::Auto, sizes, layouts);
+}
+
+fn check_tiled_matmul<T, Out>(
+    device: &Device,
+    tiling: matmul::TilingChoice,
+    [rows, columns, inner]: [usize; 3],
+    [of_a, of_b, of_c]: [Layout; 3],
+) where
     T: MmaElement + HostFloat,
     Out: HostFloat,
 {
@@ -275,7 +287,7 @@ where
         let a = Matrix::<T::Host>::new(device, [rows, inner], of_a, &a);
         let b = Matrix::<T::Host>::new(device, [inner, columns], of_b, &b);
         let mut c = Matrix::<Out::Host>::output(device, [rows, columns], of_c);
-        matmul::run::<T, Out>(&a.view, &b.view, &mut c.view).unwrap();
+        matmul::run_tiled::<T, Out>(tiling, &a.view, &b.view, &mut c.view).unwrap();
         c.read()
     });
     let absolute = |numbers: &[f64]| numbers.iter().map(|x| x.abs()).collect::<Vec<_>>();
@@ -315,6 +327,23 @@ fn matmul_is_right_for_any_shape() {
         }
         check_matmul::<F16, F16>(&device, [70, 72, 80], [Layout::Contiguous; 3]);
         check_matmul::<BF16, F32>(&device, [70, 72, 80], [Layout::Contiguous; 3]);
+    }
+}
+
+/// More than one tile each way, less than a step and more steps than stages, whole steps and parts, and rows that go 16, 8, 4
+/// and 2 bytes at a time.
+#[test]
+fn matmul_is_right_for_every_tiling() {
+    use matmul::TilingChoice::{Large, Medium, Small, Tiny};
+    let device = Device::emulator(Target::SM_80).unwrap();
+    let contiguous = [Layout::Contiguous; 3];
+    for tiling in [Tiny, Small, Medium, Large] {
+        check_tiled_matmul::<BF16, BF16>(&device, tiling, [136, 264, 320], contiguous);
+        check_tiled_matmul::<F16, F32>(&device, tiling, [136, 264, 64], contiguous);
+        check_tiled_matmul::<F16, F16>(&device, tiling, [3, 260, 204], contiguous);
+        check_tiled_matmul::<BF16, F32>(&device, tiling, [130, 66, 34], contiguous);
+        check_tiled_matmul::<F16, F16>(&device, tiling, [131, 65, 33], contiguous);
+        check_tiled_matmul::<F16, F16>(&device, tiling, [70, 72, 40], [Layout::Inside; 3]);
     }
 }
 

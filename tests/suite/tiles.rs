@@ -266,6 +266,40 @@ fn a_broken_promise_of_vectors_is_reported() {
     assert!(text.contains("read of `x` at byte 14, which is no multiple of 16"), "{text}");
 }
 
+/// A tile of f16 whose memory holds f32 afterwards, in `rows` rows of 8.
+#[kernel(block = [32, 1, 1])]
+fn in_one_memory(#[comptime] rows: usize, #[comptime] stage: bool, x: Tensor<F16, 1>, y: TensorMut<F32, 1>) {
+    let halves = shared_tensor::<F16>("halves", layout![(8, 8, 2); (8, 1, 64)]);
+    let lane = lane_id();
+    halves.at((lane % 8, lane / 8, 0)).store(x.at(lane).load());
+    barrier();
+    let half = halves.at((lane % 8, lane / 8, 0)).load();
+    barrier();
+    let halves = if const_expr(stage) { halves.stage(lane % 2) } else { halves };
+    let floats = halves.reuse::<F32>(layout![(rows, 8); (8, 1)]);
+    floats.at((lane / 8, lane % 8)).store(half.cast::<F32>() + 0.25);
+    barrier();
+    y.at(lane).store(floats.at((lane / 8, lane % 8)).load());
+}
+
+#[test]
+fn shared_memory_is_used_again_for_another_type() {
+    let device = Device::emulator(Target::SM_80).unwrap();
+    let numbers: Vec<f16> = (0..32).map(|at| f16::from_f32(at as f32)).collect();
+    let x = device.tensor_from_slice(&numbers, [32]).unwrap();
+    let mut y = device.tensor_uninit::<f32, 1>([32]).unwrap();
+    in_one_memory::new(8, false).grid([1, 1, 1]).launch(&device, (&x, &mut y)).unwrap();
+    let wanted: Vec<f32> = (0..32).map(|at| at as f32 + 0.25).collect();
+    assert_eq!(y.to_vec().unwrap(), wanted);
+
+    let refusal = |rows, stage| in_one_memory::new(rows, stage).mlir(&Target::SM_80).unwrap_err().to_string();
+    let text = refusal(9, false);
+    assert!(text.contains("Sw<0,0,0> o 0 o (9,8):(8,1) of f32 takes 288 bytes of a tensor of 256"), "{text}");
+    assert!(text.contains("there is not room enough"), "{text}");
+    let text = refusal(4, true);
+    assert!(text.contains("only a whole tensor's memory can be used again, not a stage or tile of it"), "{text}");
+}
+
 /// What [`by_layout`] computes, with the addresses written out.
 #[kernel(block = [128, 1, 1])]
 fn by_hand(x: Tensor<F16, 2>, y: TensorMut<F32, 1>) {

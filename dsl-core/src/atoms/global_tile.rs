@@ -75,7 +75,14 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
 
     /// The tile without a residue in its columns: the tensor has at least as many.
     pub fn whole_rows(self) -> Self {
-        Self { left: [self.left[0], None], ..self }
+        self.whole_along(1)
+    }
+
+    /// The tile without a residue along `dimension`, 0 for rows and 1 for columns: the tensor has at least as many there,
+    /// which the kernel has seen to.
+    pub fn whole_along(mut self, dimension: usize) -> Self {
+        self.left.iter_mut().skip(dimension).take(1).for_each(|left| *left = None);
+        self
     }
 
     /// Rows and columns exchanged.

@@ -207,6 +207,27 @@ impl<T: Scalar> SharedTensor<T> {
         Self { layout: or_stop(layout, loc).unwrap_or_else(ComposedLayout::unit), shift, ..self.clone() }
     }
 
+    /// The same memory as elements of another type under another layout, which must find room in it. A barrier belongs
+    /// between the last use as the one and the first as the other.
+    #[track_caller]
+    pub fn reuse<U: Scalar>(&self, layout: impl IntoLayout) -> SharedTensor<U> {
+        let loc = Location::caller();
+        let sizes = layout.into_layout().and_then(|layout| {
+            let bytes = layout.cosize()?.saturating_mul(U::BYTES as i64);
+            Ok((layout, bytes, self.layout.cosize()?.saturating_mul(T::BYTES as i64)))
+        });
+        let (layout, bytes, room) = or_stop(sizes, loc).unwrap_or_else(|| (ComposedLayout::unit(), 1, 1));
+        if bytes > room || self.shift.is_some() || self.layout.offset() != 0 {
+            let message = format!("{layout} of {} takes {bytes} bytes of a tensor of {room}", U::TYPE);
+            let label = match bytes > room {
+                true => "there is not room enough",
+                false => "only a whole tensor's memory can be used again, not a stage or tile of it",
+            };
+            trace::error(loc, Diagnostic::error(message).label(label));
+        }
+        SharedTensor { base: self.base, layout, shift: None, element: PhantomData }
+    }
+
     /// The modes of rank 2 exchanged: a tile that is stored `(k, n)` as one of `(n, k)`.
     #[track_caller]
     pub fn transposed(&self) -> Self {

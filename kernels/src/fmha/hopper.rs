@@ -13,7 +13,7 @@
 
 use lacewing_core::prelude::*;
 
-use super::{LARGEST_SHIFT, LN_2, causal_limit};
+use super::{LN_2, any_large, causal_limit};
 
 /// Query rows of a consumer warpgroup.
 const ROWS: usize = 64;
@@ -219,8 +219,7 @@ fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy:
 /// took from it.
 #[device]
 fn settle(s: &mut Accumulator, change: &mut Change) {
-    let large = (change.shift[0].abs() > LARGEST_SHIFT) | (change.shift[1].abs() > LARGEST_SHIFT);
-    if any(large) {
+    if any_large(&change.shift) {
         for i in range_constexpr(s.len()) {
             s[i] -= change.base[half_of(i)];
         }

@@ -14,18 +14,15 @@
 use lacewing_core::atoms::Element;
 use lacewing_core::prelude::*;
 
-use super::{Geometry, LN_2, causal_limit};
+use super::{Geometry, LN_2, any_large, causal_limit};
+use crate::tiles::{CHUNK, swizzled};
 
 /// Warps of a block, each with its own query rows.
 const WARPS: usize = 4;
 /// Threads of a block.
 const THREADS: usize = WARPS * 32;
-/// Elements of one 16-byte copy.
-const CHUNK: usize = 8;
 /// How far, in powers of two, scores may exceed their reference: probabilities up to `2^SLACK` fit every type.
 const SLACK: f32 = 8.0;
-/// References from here on are not exact enough as one number: the rounding of `t` is more than 2^-8.
-const HUGE: f32 = 65536.0;
 
 /// How a block of four warps divides its work: bounded by registers, since accumulators take `rows * D` and scores
 /// `rows * keys`.
@@ -99,12 +96,10 @@ fn row_of(element: &Element) -> usize {
     element.row / 8
 }
 
-/// A reference in base 2, as the sum of a number and what its rounding has lost: of huge ones that matters.
+/// A reference, or 0 for a row without a visible key so far: subtracting that keeps -inf - -inf out.
 #[device]
-fn split_reference(score: F32, scale: F32) -> (F32, F32) {
-    let high = score * scale;
-    let low = (high.abs() < HUGE || score == f32::NEG_INFINITY).select(F32::from(0.0), score.fma(scale, -high));
-    (high, low)
+fn finite(reference: F32) -> F32 {
+    (reference == f32::NEG_INFINITY).select(F32::from(0.0), reference)
 }
 
 /// Online softmax of a tile of scores, which become probabilities; rescales the accumulators where a row's reference
@@ -128,23 +123,21 @@ fn softmax<T: MmaElement>(s: &mut FragmentC<Atom<T>>, acc: &mut FragmentC<Atom<T
         maxima.push(max);
     }
 
-    // Rows whose new maximum leaves the slack get it as their reference. The first tile is always such a case.
+    // Rows whose new maximum leaves the slack get it as their reference, as does the first one of a row. Differences are
+    // taken before they are scaled: of large scores, products would lose them.
     let mut grown = Vec::new();
     let mut some = Bool::from(false);
-    let mut huge = Bool::from(false);
     for row in range_constexpr(count) {
-        let grows = maxima[row] * scale > rows.reference[row] * scale + SLACK;
+        let first = (rows.reference[row] == f32::NEG_INFINITY) & (maxima[row] > f32::NEG_INFINITY);
+        let grows = first | ((maxima[row] - finite(rows.reference[row])) * scale > SLACK);
         some |= grows;
-        huge |= (maxima[row] * scale).abs() >= HUGE && maxima[row] != f32::NEG_INFINITY;
         grown.push(grows);
     }
     if any(some) {
         for row in range_constexpr(count) {
-            let new = grown[row].select(maxima[row], rows.reference[row]);
-            let ((old_high, old_low), (high, low)) =
-                (split_reference(rows.reference[row], scale), split_reference(new, scale));
-            let factor = grown[row].select(((old_high - high) + (old_low - low)).exp2_fast(), F32::from(1.0));
-            rows.reference[row] = new;
+            let new = grown[row].select(maxima[row], finite(rows.reference[row]));
+            let factor = grown[row].select(((rows.reference[row] - new) * scale).exp2_fast(), F32::from(1.0));
+            rows.reference[row] = grown[row].select(maxima[row], rows.reference[row]);
             rows.sum[row] *= factor;
             for e in constexpr(acc.elements().iter().filter(|e| row_of(e) == row)) {
                 acc.set(e.atom, e.value, acc.get(e.atom, e.value) * factor);
@@ -152,30 +145,26 @@ fn softmax<T: MmaElement>(s: &mut FragmentC<Atom<T>>, acc: &mut FragmentC<Atom<T
         }
     }
 
-    // p = 2^(scale s - reference) by one fused multiply-add and one exponential. Where references are huge, the exact
-    // difference takes the place of the score.
-    let mut factor = scale;
+    // p = 2^(scale s - reference) by one fused multiply-add and one exponential; a large reference is taken out of the
+    // scores before they are scaled.
     let mut references = Vec::new();
+    let mut shifts = Vec::new();
     for row in range_constexpr(count) {
-        // A row without a visible key so far: subtracting 0 keeps -inf - -inf out.
-        let none = rows.reference[row] == f32::NEG_INFINITY;
-        references.push(none.select(F32::from(0.0), rows.reference[row] * scale));
+        references.push(finite(rows.reference[row]));
+        shifts.push(-(references[row] * scale));
     }
-    if any(huge) {
-        for row in range_constexpr(count) {
-            let (_, low) = split_reference(rows.reference[row], scale);
-            for e in constexpr(elements.iter().filter(|e| row_of(e) == row)) {
-                s.set(e.atom, e.value, s.get(e.atom, e.value).fma(scale, -references[row]) - low);
-            }
-            references[row] = F32::from(0.0);
+    if any_large(&shifts) {
+        for e in constexpr(&elements) {
+            s.set(e.atom, e.value, s.get(e.atom, e.value) - references[row_of(e)]);
         }
-        factor = F32::from(1.0);
+        for row in range_constexpr(count) {
+            shifts[row] = F32::from(0.0);
+        }
     }
     for row in range_constexpr(count) {
-        let base = -references[row];
         let mut sums = [F32::from(0.0); 2];
         for (at, e) in constexpr(elements.iter().filter(|e| row_of(e) == row).enumerate()) {
-            let p = s.get(e.atom, e.value).fma(factor, base).exp2_fast();
+            let p = s.get(e.atom, e.value).fma(scale, shifts[row]).exp2_fast();
             s.set(e.atom, e.value, p);
             sums[at % 2] = if const_expr(at < 2) { p } else { sums[at % 2] + p };
         }
@@ -225,12 +214,9 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     };
     let tiles = (visible.max(0) + (block_n as i32 - 1)) / (block_n as i32);
 
-    // Rows in shared memory are 16 bytes longer than their elements, so that the eight rows that one phase of
-    // `ldmatrix` reads lie in eight different groups of four banks.
-    let pitch = width + CHUNK;
-    let q_tile = shared_tensor::<T>("q", layout![(block_m, width); (pitch, 1)]);
-    let k_tiles = shared_tensor::<T>("k", layout![(block_n, width, stages); (pitch, 1, block_n * pitch)]);
-    let v_tiles = shared_tensor::<T>("v", layout![(block_n, width, stages); (pitch, 1, block_n * pitch)]);
+    let q_tile = shared_tensor::<T>("q", swizzled(block_m, width, 1)).stage(0);
+    let k_tiles = shared_tensor::<T>("k", swizzled(block_n, width, stages));
+    let v_tiles = shared_tensor::<T>("v", swizzled(block_n, width, stages));
 
     // Rows beyond the last key, and columns beyond the head dimension, become zero: what is masked must not bring in NaN
     // by `0 * NaN`.

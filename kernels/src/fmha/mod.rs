@@ -38,6 +38,17 @@ const LN_2: f32 = std::f32::consts::LN_2;
 /// rounding took from `b`, at most 2^-13 here: the weight is still 1 in half precision.
 const LARGEST_SHIFT: f32 = 4096.0;
 
+/// Whether some lane of the warp has a reference beyond [`LARGEST_SHIFT`]. Then it is subtracted from the scores `s` before
+/// they are scaled, `2^((s - r) c)`: near the largest, where weights are not tiny, that difference is exact.
+#[device]
+fn any_large(shifts: &[F32]) -> Bool {
+    let mut large = Bool::from(false);
+    for shift in constexpr(shifts) {
+        large |= shift.abs() > LARGEST_SHIFT;
+    }
+    any(large)
+}
+
 /// Largest head dimension.
 pub const MAX_HEAD_DIM: usize = 256;
 

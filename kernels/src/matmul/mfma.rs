@@ -2,18 +2,47 @@
 //!
 //! Both operands of the instruction want four neighbours along the inner dimension in one lane, so B is
 //! transposed on its way to shared memory. Rows there are 16 bytes longer than their elements, which spreads
-//! them over the banks.
+//! them over the banks. A block of four waves computes a tile of 64 x 64 elements of C, 32 x 32 each.
 
 use lacewing_core::prelude::*;
 
-use super::{BLOCK, BLOCK_K, CHUNK, Vectorized, WARP, block_coordinate, k_steps};
+use super::Vectorized;
+use crate::tiles::CHUNK;
 
+/// Rows and columns of C that a block computes.
+const BLOCK: usize = 64;
+/// Rows and columns of C that a wave computes.
+const WARP: usize = 32;
+/// Elements of the inner dimension of one step.
+const BLOCK_K: usize = 32;
+/// Rows, columns, and elements of the inner dimension of a tile.
+pub(super) const TILE: [usize; 3] = [BLOCK, BLOCK, BLOCK_K];
 /// Threads of a block: one wave for each 32 x 32 elements of C.
-pub(super) const THREADS: usize = (BLOCK / WARP) * (BLOCK / WARP) * 64;
+const THREADS: usize = (BLOCK / WARP) * (BLOCK / WARP) * 64;
 /// Distance of rows in shared memory, in elements.
 const PITCH: usize = BLOCK_K + CHUNK;
 
-/// C = A B; arguments and grid are those of [`super`].
+/// Blocks of a launch for so many rows and columns of C.
+pub(super) fn blocks(rows: usize, columns: usize) -> usize {
+    rows.div_ceil(BLOCK).saturating_mul(columns.div_ceil(BLOCK))
+}
+
+/// Row and column of a block's tile among the tiles of C.
+#[device]
+fn block_coordinate(columns: I32) -> (I32, I32) {
+    // Rounded up; a block runs only where there is a column.
+    let tiles_in_row = (columns - 1) / (BLOCK as i32) + 1;
+    (block_id(X) / tiles_in_row, block_id(X) % tiles_in_row)
+}
+
+/// Steps of the inner dimension, rounded up.
+#[device]
+fn k_steps(inner: I32) -> I32 {
+    inner / (BLOCK_K as i32) + (inner % (BLOCK_K as i32)).min(1)
+}
+
+/// C = A B; arguments are those of [`super`]. The grid is one block for each tile, flattened in x with the tiles of a row
+/// of C innermost.
 #[kernel(block = [THREADS as u32, 1, 1])]
 pub fn matmul_mfma<T: MmaElement, Out: Float>(
     #[comptime] vectorized: Vectorized,
@@ -36,8 +65,8 @@ pub fn matmul_mfma<T: MmaElement, Out: Float>(
     for step in range(k_steps(a.extent(1))) {
         // All waves are done with the tiles before.
         barrier();
-        let a_source = a.tile([BLOCK, BLOCK_K], (row, step)).vectors(vectorized.width_a());
-        let b_source = b.tile([BLOCK_K, BLOCK], (step, column)).vectors(vectorized.width_b());
+        let a_source = a.tile([BLOCK, BLOCK_K], (row, step)).vectors(vectorized.a);
+        let b_source = b.tile([BLOCK_K, BLOCK], (step, column)).vectors(vectorized.b);
         copy(&copy_a, &copy_a.partition_global(&a_source), &copy_a.partition_shared(&a_tile));
         copy(&copy_b, &copy_b.partition_global(&b_source), &copy_b.partition_shared(&b_tile.transposed()));
         barrier();

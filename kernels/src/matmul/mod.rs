@@ -6,17 +6,14 @@
 //! | `b` | `[K, N]` of the same | any strides |
 //! | `c` | `[M, N]` of f32 or the type of A | any strides; the result |
 //!
-//! M, N and K may be anything, 0 too. Products are exact and sums are f32.
+//! M, N and K may be anything, 0 too. Products are exact and sums are f32. A block computes a tile of C, and the inner
+//! dimension goes by in steps.
 //!
 //! | file | runs on |
 //! |---|---|
 //! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors |
 //! | [`mma`] | other NVIDIA chips, and what `hopper` does not take |
 //! | [`mfma`] | AMD chips |
-//!
-//! In the last two, a block of four warps (or waves) computes a tile of 64 x 64 elements, 32 x 32 each; the grid is one
-//! block for each tile, flattened in x with the tiles of a row of C innermost. The inner dimension goes by in steps
-//! of 32.
 //!
 //! [`fp8`] is `matmul_fp8`, for 8-bit elements.
 
@@ -30,63 +27,81 @@ use lacewing_core::types::Scalar;
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
-use lacewing_runtime::{DevTensor, Device, ElementOf, Error, HostTensor, KernelExt, LaunchStats, Tensors};
+use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, HostTensor, KernelExt, LaunchStats, Tensors};
 
 use self::hopper::{HopperTiles, Problem};
 use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
 
-/// Rows and columns of C that a block computes.
-const BLOCK: usize = 64;
-/// Rows and columns of C that a warp computes.
-const WARP: usize = 32;
-/// Elements of the inner dimension of one step.
-const BLOCK_K: usize = 32;
-/// Elements of one copy of 16 bytes.
-const CHUNK: usize = 8;
-
-/// Which matrices a product is compiled to read 16 bytes at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How many elements of a row of each matrix a product is compiled to move at a time.
+///
+/// They are neighbours in memory and aligned together, and rows are whole multiples of them: up to 16 bytes, or 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vectorized {
-    /// Whether A can be read 16 bytes at a time: rows are contiguous, aligned and a multiple of 16 bytes.
-    pub a: bool,
-    /// The same for B.
-    pub b: bool,
+    /// Of A.
+    pub a: usize,
+    /// Of B.
+    pub b: usize,
+    /// Of C.
+    pub c: usize,
 }
 
 impl Vectorized {
-    fn new<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<A, 2>) -> Self {
-        let whole = |tensor: &DevTensor<A, 2>| {
-            let [_, columns] = tensor.shape();
-            columns.is_multiple_of(CHUNK) && rows_are_vectors(tensor, CHUNK * A::TYPE.bytes())
-        };
-        Vectorized { a: whole(a), b: whole(b) }
-    }
+    /// Single elements of any layout.
+    pub const NONE: Self = Vectorized { a: 1, b: 1, c: 1 };
 
-    /// Elements of A that are read at a time.
-    fn width_a(&self) -> usize {
-        if self.a { CHUNK } else { 1 }
-    }
-
-    /// Elements of B that are read at a time.
-    fn width_b(&self) -> usize {
-        if self.b { CHUNK } else { 1 }
+    /// The most that the matrices allow.
+    fn new<A: Element, C: Element>(a: &DevTensor<A, 2>, b: &DevTensor<A, 2>, c: &DevTensor<C, 2>) -> Self {
+        Vectorized { a: widest(a), b: widest(b), c: widest(c) }
     }
 }
 
-/// Row and column of a block's tile among the tiles of C.
-#[device]
-fn block_coordinate(columns: I32) -> (I32, I32) {
-    // Rounded up; a block runs only where there is a column.
-    let tiles_in_row = (columns - 1) / (BLOCK as i32) + 1;
-    (block_id(X) / tiles_in_row, block_id(X) % tiles_in_row)
+/// Elements of 16, 8 or 4 bytes that can be moved together.
+fn widest<H: Element>(tensor: &DevTensor<H, 2>) -> usize {
+    let [_, columns] = tensor.shape();
+    let fits = |bytes: &usize| columns.is_multiple_of(bytes / H::TYPE.bytes()) && rows_are_vectors(tensor, *bytes);
+    [16, 8, 4].into_iter().find(fits).map_or(1, |bytes| bytes / H::TYPE.bytes())
 }
 
-/// Steps of the inner dimension, rounded up.
-#[device]
-fn k_steps(inner: I32) -> I32 {
-    inner / (BLOCK_K as i32) + (inner % (BLOCK_K as i32)).min(1)
+/// Which of [`mma::Tiling`]'s a launch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TilingChoice {
+    /// By the shape: [`mma::Tiling::for_shape`].
+    Auto,
+    /// [`mma::Tiling::TINY`].
+    Tiny,
+    /// [`mma::Tiling::SMALL`].
+    Small,
+    /// [`mma::Tiling::MEDIUM`].
+    Medium,
+    /// [`mma::Tiling::LARGE`].
+    Large,
+}
+
+impl TilingChoice {
+    const NAMES: &[&str] = &["auto", "tiny", "small", "medium", "large"];
+
+    fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        Ok(match settings.choice("tiling")? {
+            "tiny" => TilingChoice::Tiny,
+            "small" => TilingChoice::Small,
+            "medium" => TilingChoice::Medium,
+            "large" => TilingChoice::Large,
+            _ => TilingChoice::Auto,
+        })
+    }
+
+    /// The tiling, or what `auto` gives.
+    fn or(self, auto: impl FnOnce() -> mma::Tiling) -> mma::Tiling {
+        match self {
+            TilingChoice::Auto => auto(),
+            TilingChoice::Tiny => mma::Tiling::TINY,
+            TilingChoice::Small => mma::Tiling::SMALL,
+            TilingChoice::Medium => mma::Tiling::MEDIUM,
+            TilingChoice::Large => mma::Tiling::LARGE,
+        }
+    }
 }
 
 /// Launches the version for the device's chip.
@@ -102,19 +117,42 @@ where
     T: MmaElement + Scalar<Host: ElementOf<T>>,
     Out: HostFloat,
 {
+    run_tiled::<T, Out>(TilingChoice::Auto, a, b, c)
+}
+
+/// [`run`] with a choice of tiling, which the version with `mma.sync` alone has: a choice other than
+/// [`TilingChoice::Auto`] takes that version on Hopper, too.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_tiled<T, Out>(
+    tiling: TilingChoice,
+    a: &DevTensor<T::Host, 2>,
+    b: &DevTensor<T::Host, 2>,
+    c: &mut DevTensor<Out::Host, 2>,
+) -> Result<LaunchStats, Error>
+where
+    T: MmaElement + Scalar<Host: ElementOf<T>>,
+    Out: HostFloat,
+{
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
     check_shape("b", b.shape(), [inner, columns])?;
     check_shape("c", c.shape(), [rows, columns])?;
-    if let Some(launched) = hopper::run::<T, Out>(a, b, c, None) {
+    if tiling == TilingChoice::Auto
+        && let Some(launched) = hopper::run::<T, Out>(a, b, c, None)
+    {
         return launched;
     }
     let device = a.device().clone();
-    let vectorized = Vectorized::new(a, b);
-    let grid = [rows.div_ceil(BLOCK) * columns.div_ceil(BLOCK), 1, 1];
+    let vectorized = Vectorized::new(a, b, c);
     if device.target().is_nvidia() {
-        mma::matmul_mma::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c))
+        let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, device.multiprocessors() as usize));
+        let grid = [tiling.blocks(rows, columns), 1, 1];
+        let whole_steps = tiling.has_whole_steps(inner);
+        mma::matmul_mma::<T, Out>::new(tiling, vectorized, whole_steps).grid(grid).launch(&device, (a, b, c))
     } else {
-        mfma::matmul_mfma::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c))
+        let grid = [mfma::blocks(rows, columns), 1, 1];
+        mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }).grid(grid).launch(&device, (a, b, c))
     }
 }
 
@@ -173,26 +211,30 @@ where
         _ => device.tensor_from::<T::Host, 2>(&inputs["b"])?,
     };
     let mut c = device.tensor_uninit([a.shape()[0], b.shape()[1]])?;
-    run::<T, Out>(&a, &b, &mut c)?;
+    run_tiled::<T, Out>(TilingChoice::from_settings(settings)?, &a, &b, &mut c)?;
     Ok(Tensors::from([("c".to_owned(), c.to_host()?)]))
 }
 
 /// The transpose of a matrix.
-fn turned<H: lacewing_runtime::Element>(matrix: &HostTensor) -> Result<HostTensor, Error> {
+fn turned<H: Element>(matrix: &HostTensor) -> Result<HostTensor, Error> {
     let [rows, columns] = matrix.shape_of::<2>()?;
     let elements = matrix.to_vec::<H>()?;
     let elements: Vec<H> = (0..columns).flat_map(|c| elements.iter().skip(c).step_by(columns).copied()).collect();
     HostTensor::new(&elements, &[columns, rows])
 }
 
-/// The tiles of the version for a target.
-fn tiles(target: Target) -> Vec<Tile> {
-    let (rows, columns, inner) =
-        if target == Target::SM_90A { (2 * hopper::ROWS, 64, 64) } else { (BLOCK, BLOCK, BLOCK_K) };
-    vec![Tile::new("M", rows), Tile::new("N", columns), Tile::new("K", inner)]
-}
-
-static LADDER: Laddered = Laddered { runner: &RUNNER, ladder: tiled(|_, target| tiles(target)) };
+static LADDER: Laddered = Laddered {
+    runner: &RUNNER,
+    ladder: tiled(|settings, target| {
+        let choice = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto);
+        let [rows, columns, inner] = match choice {
+            TilingChoice::Auto if target == Target::SM_90A => [2 * hopper::ROWS, 64, 64],
+            choice if target.is_nvidia() => choice.or(|| mma::Tiling::TINY).shape(),
+            _ => mfma::TILE,
+        };
+        vec![Tile::new("M", rows), Tile::new("N", columns), Tile::new("K", inner)]
+    }),
+};
 
 /// What a size does that is set.
 const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goes by its inputs";
@@ -215,7 +257,13 @@ pub static MATMUL: KernelEntry = KernelEntry {
     parameters: &[
         Parameter::choice("dtype", &["f16", "bf16"], "f16", "element type of A and B"),
         Parameter::choice("out", &["f32", "same"], "f32", "element type of C: f32, or that of A and B"),
-        Parameter::bool("vectorized", true, "rows of A and B can be read 16 bytes at a time; a run finds out itself"),
+        Parameter::choice(
+            "tiling",
+            TilingChoice::NAMES,
+            "auto",
+            "tiles of the mma.sync version: tiny is 64 x 64, small 64 x 128, medium 128 x 128, large 128 x 256; auto goes by shape",
+        ),
+        Parameter::bool("vectorized", true, "rows go 16 bytes at a time, and K is whole steps; a run finds out itself"),
         Parameter::choice("b", &["rows", "columns"], "rows", "which of B's are contiguous"),
         Parameter::usize("rows", 4096, SIZES),
         Parameter::usize("columns", 4096, SIZES),
@@ -231,17 +279,22 @@ pub static MATMUL: KernelEntry = KernelEntry {
 };
 
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
-    let vectorized = settings.bool("vectorized")?;
-    if target == Target::SM_90A && vectorized {
+    let choice = TilingChoice::from_settings(settings)?;
+    if target == Target::SM_90A && choice == TilingChoice::Auto && settings.bool("vectorized")? {
         return Ok(match hopper_tiles(settings, T::BYTES, settings.choice("b")? == "columns")? {
             (tiles, false) => Box::new(hopper::matmul_hopper::<T, Out>::new(tiles)),
             (tiles, true) => Box::new(hopper::matmul_hopper_strided::<T, Out>::new(tiles)),
         });
     }
-    let vectorized = Vectorized { a: vectorized, b: vectorized };
+    let widest = |bytes: usize| 16 / bytes.max(1);
+    let vectorized = match settings.bool("vectorized")? {
+        true => Vectorized { a: widest(T::BYTES), b: widest(T::BYTES), c: widest(Out::BYTES) },
+        false => Vectorized::NONE,
+    };
     Ok(if target.is_nvidia() {
-        Box::new(mma::matmul_mma::<T, Out>::new(vectorized))
+        let tiling = choice.or(|| mma::Tiling::LARGE);
+        Box::new(mma::matmul_mma::<T, Out>::new(tiling, vectorized, vectorized != Vectorized::NONE))
     } else {
-        Box::new(mfma::matmul_mfma::<T, Out>::new(vectorized))
+        Box::new(mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }))
     })
 }

@@ -32,6 +32,21 @@ fn constants_up_to_the_largest_of_f16() {
     }
 }
 
+/// Scores of 4096 to 65536 in base 2, of which the rounding of the reference would make weights that are not 1 in f16: for
+/// these by 2^-10 and more.
+#[test]
+fn equal_weights_of_large_scores_are_one() {
+    for number in [55.0, 61.0] {
+        let case = Case::new(20, 100, 64);
+        let inputs = constant::<F16>(&case, number, number, number);
+        case.check_inputs::<F16>(&inputs);
+        for target in [Target::SM_80, Target::SM_90A] {
+            let got = case.forward::<F16>(&Device::emulator(target).unwrap(), &inputs);
+            assert!(got.o.iter().all(|o| *o == number), "{target}: {:?}", got.o.iter().find(|o| **o != number));
+        }
+    }
+}
+
 /// bf16 has the range of f32: scores of 1e34 are still finite.
 #[test]
 fn large_numbers_in_bf16() {
