@@ -10,7 +10,8 @@ it is timed, each kernel is compared with attention in f64. Without a compiler o
 `--compile-to DIR` on another one first and `--compiled DIR` there.
 
 Times are medians of --rounds rounds; in each, every contestant runs --launches times in a row, one contestant after the
-other in an order drawn anew, so that all see the same clocks. TFLOP/s count 4 B H N N D operations, half of it when causal.
+other in an order drawn anew, so that all see the same clocks. TFLOP/s count 4 B H N N D operations, half of it when causal. Among the
+contestants is cuBLAS's product of matrices of 8192 x 8192, bf16: `share` is what part of its rate our attention reaches.
 """
 
 import argparse
@@ -27,6 +28,8 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 HEAD_DIMS = (64, 128, 256)
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 TOKENS, WIDTH = 16384, 2048
+# The side of the square matrices whose product tells the rate of the tensor cores in this run.
+SIDE = 8192
 
 
 def name_of(head_dim, seqlen, causal):
@@ -174,8 +177,11 @@ def measure(torch, driver, folder, shape, rounds, launches):
         contestants["fa3"] = lambda: fa3.flash_attn_func(*tensors, causal=causal)
     if fa4:
         contestants["fa4"] = lambda: fa4(*tensors, causal=causal)
+    a, b = (torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    contestants["matmul"] = lambda: torch.mm(a, b)
     operations = 4 * batch * heads * seqlen * seqlen * head_dim / (2 if causal else 1)
-    return {name: operations / time / 1e9 for name, time in medians(torch, contestants, rounds, launches).items()}
+    times = medians(torch, contestants, rounds, launches)
+    return {name: (2 * SIDE**3 if name == "matmul" else operations) / time / 1e9 for name, time in times.items()}
 
 
 def geometric_mean(numbers):
@@ -230,17 +236,18 @@ def main():
     rows = []
     for shape in shapes:
         speeds = measure(torch, driver, folder, shape, options.rounds, options.launches)
-        best = max(speed for name, speed in speeds.items() if name != "lacewing")
-        row = dict(head_dim=shape[0], seqlen=shape[1], causal=int(shape[2]), ratio=speeds["lacewing"] / best)
+        best = max(speed for name, speed in speeds.items() if name not in ("lacewing", "matmul"))
+        row = dict(head_dim=shape[0], seqlen=shape[1], causal=int(shape[2]), ratio=speeds["lacewing"] / best,
+                   share=speeds["lacewing"] / speeds["matmul"])
         rows.append(row | {name: round(speed, 1) for name, speed in speeds.items()})
         print(f"D {shape[0]:3} N {shape[1]:5} {'causal' if shape[2] else 'full  '} " +
-              "  ".join(f"{name} {speed:.0f}" for name, speed in speeds.items()) + f"  ratio {row['ratio']:.3f}", flush=True)
+              "  ".join(f"{name} {speed:.0f}" for name, speed in speeds.items()) + f"  ratio {row['ratio']:.3f}  share {row['share']:.3f}", flush=True)
     ratios = [row["ratio"] for row in rows]
     print(f"geometric mean of the ratios {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
     with open(options.csv, "w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(dict(row, ratio=f"{row['ratio']:.4f}") for row in rows)
+        writer.writerows(dict(row, ratio=f"{row['ratio']:.4f}", share=f"{row['share']:.4f}") for row in rows)
     if options.svg:
         draw(rows, options.svg)
 

@@ -20,8 +20,9 @@ pub use crate::types::{
     all, any, ballot, barrier, block_dim, block_id, broadcast_first, cp_async, cp_async_commit, cp_async_wait,
     elect_one, elements, fence, grid_dim, lane_id, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans,
     ldmatrix_x4, ldmatrix_x4_trans, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8, mma_m16n8k8_tf32, mma_m16n8k16,
-    named_barrier, reduce_block, reduce_warp, release_next_grid, shared, shared_array, shared_array_named, shfl_down,
-    shfl_idx, shfl_up, shfl_xor, target, thread_id, thread_index, wait_for_previous_grid, warp_id, warp_sync,
+    named_barrier, reduce_block, reduce_warp, release_next_grid, sched_barrier, shared, shared_array,
+    shared_array_named, shfl_down, shfl_idx, shfl_up, shfl_xor, target, thread_id, thread_index,
+    wait_for_previous_grid, warp_id, warp_sync,
 };
 pub use crate::{device_assert, layout, printf, static_assert};
 pub use lacewing_macros::*;

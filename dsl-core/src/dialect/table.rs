@@ -53,6 +53,8 @@ pub enum LwOp {
     Elect,
     /// `lw.warp_sync`
     WarpSync,
+    /// `lw.sched_barrier`
+    SchedBarrier,
     /// `lw.named_barrier`
     NamedBarrier,
     /// `lw.fence`
@@ -120,6 +122,7 @@ impl LwOp {
         LwOp::Ballot,
         LwOp::Elect,
         LwOp::WarpSync,
+        LwOp::SchedBarrier,
         LwOp::NamedBarrier,
         LwOp::Fence,
         LwOp::GridDependency,
@@ -505,6 +508,20 @@ const COMMON: &[OpRow] = &[
         emulation: "orders the warp's accesses; lanes run in step already",
         nvvm: "nvvm.bar.warp.sync (PTX ISA, bar.warp.sync)",
         rocdl: "llvm.amdgcn.wave.barrier between fences of wavefront scope",
+    },
+    OpRow {
+        op: LwOp::SchedBarrier,
+        name: "sched_barrier",
+        about: "The compiler moves no instruction from one side to the other; the hardware does nothing.",
+        operands: &[],
+        results: &[],
+        attributes: &[],
+        effects: Effects::Sync,
+        nvidia: Legal::Always,
+        amd: Legal::Always,
+        emulation: "nothing: instructions run in the order of the trace",
+        nvvm: "an empty volatile asm that clobbers memory; it binds LLVM, and ptxas schedules as it likes",
+        rocdl: "rocdl.sched.barrier 0 (AMDGPU Usage, llvm.amdgcn.sched.barrier)",
     },
     OpRow {
         op: LwOp::NamedBarrier,

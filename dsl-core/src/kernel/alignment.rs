@@ -7,7 +7,7 @@
 use melior::ir::attribute::IntegerAttribute;
 use melior::ir::block::BlockArgument;
 use melior::ir::operation::{OperationLike, OperationRef, OperationResult, WalkOrder, WalkResult};
-use melior::ir::{BlockLike, Value};
+use melior::ir::{BlockLike, Value, ValueLike};
 
 use crate::mlir::IrModule;
 
@@ -42,7 +42,9 @@ fn access(operation: &OperationRef<'_, '_>) -> Option<(usize, u32)> {
 
 /// The function's argument that an address is computed from, without a loop or a branch in between.
 fn root(address: Value<'_, '_>) -> Option<usize> {
-    if let Ok(argument) = BlockArgument::try_from(address) {
+    // Asked first: a conversion that fails prints the whole kernel into its error.
+    if address.is_block_argument() {
+        let argument = BlockArgument::try_from(address).ok()?;
         let parent = argument.owner().parent_operation()?;
         return (parent.name().as_string_ref().as_str() == Ok("gpu.func")).then(|| argument.argument_number());
     }

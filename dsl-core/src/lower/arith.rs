@@ -2,9 +2,11 @@
 //! everything about 8-bit floats.
 
 use melior::ir::attribute::IntegerAttribute;
-use melior::ir::operation::{OperationLike, OperationResult};
+use melior::ir::operation::OperationLike;
 
-use super::build::{Builder, Elem, F16, F32, I8, I16, I32, Op, Ty, Val, name_of, operand, refuse, result, type_of};
+use super::build::{
+    Builder, Elem, F16, F32, I8, I16, I32, Op, Ty, Val, maker, name_of, operand, refuse, result, type_of,
+};
 use super::fp8::{self, Fp8};
 use super::math;
 use super::numeric::Numeric as _;
@@ -45,8 +47,7 @@ fn refuse_fp8(op: Op<'_>, name: &str) -> Result<(), Error> {
 
 /// Whether a value is a constant above zero, such as the extent of a tile.
 fn is_known_positive(value: Val<'_>) -> bool {
-    let Ok(result) = OperationResult::try_from(value) else { return false };
-    let owner = result.owner();
+    let Some(owner) = maker(value) else { return false };
     name_of(owner) == "arith.constant"
         && owner
             .attribute("value")

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use melior::Context;
 use melior::ir::attribute::{IntegerAttribute, StringAttribute, TypeAttribute};
 use melior::ir::block::BlockLike;
-use melior::ir::operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut};
+use melior::ir::operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut, OperationResult};
 use melior::ir::r#type::IntegerType;
 use melior::ir::{Attribute, Block, BlockRef, Identifier, Location, Region, RegionLike, Type, Value, ValueLike};
 
@@ -182,6 +182,15 @@ pub(super) fn integer(op: Op<'_>, name: &str) -> Result<i64, Error> {
 /// A boolean attribute of an op.
 pub(super) fn boolean(op: Op<'_>, name: &str) -> bool {
     op.attribute(name).is_ok_and(|a| a.to_string() == "true")
+}
+
+/// The operation that a value is a result of; `None` for an argument of a block.
+pub(super) fn maker<'m>(value: Val<'m>) -> Option<Op<'m>> {
+    // Asked first: a conversion that fails prints the whole kernel into its error.
+    if value.is_block_argument() {
+        return None;
+    }
+    OperationResult::try_from(value).ok().map(|result| result.owner())
 }
 
 /// A string attribute of an op.

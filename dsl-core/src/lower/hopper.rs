@@ -6,10 +6,11 @@
 
 use std::fmt::Write as _;
 
-use melior::ir::operation::{OperationLike, OperationResult};
+use melior::ir::operation::OperationLike;
 
 use super::build::{
-    Builder, F32, I8, I16, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
+    Builder, F32, I8, I16, I32, I64, Op, Ty, Val, boolean, integer, maker, name_of, operand, refuse, result, string,
+    type_of,
 };
 use crate::Error;
 use crate::dialect::LwOp;
@@ -131,8 +132,7 @@ fn on_barrier<'m>(b: &Builder<'m>, op: Op<'m>, text: &str) -> Result<Vec<Val<'m>
 /// The 32-bit address of a pointer into shared memory. Chains of address computations are followed, so that
 /// their arithmetic is 32 bits wide too.
 fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
-    let maker = OperationResult::try_from(pointer).ok().map(|result| result.owner());
-    if let Some(op) = maker
+    if let Some(op) = maker(pointer)
         && name_of(op) == "llvm.getelementptr"
         && op.operand_count() == 2
     {

@@ -231,6 +231,17 @@ pub(super) fn warp_sync<'m>(b: &Builder<'m>) -> Result<(), Error> {
     Ok(())
 }
 
+/// What LLVM cannot see through, it moves no memory access across.
+pub(super) fn sched_barrier<'m>(b: &Builder<'m>) -> Result<(), Error> {
+    let attributes = [
+        ("asm_string", b.string_attr("")),
+        ("constraints", b.string_attr("~{memory}")),
+        ("has_side_effects", b.attr("unit")?),
+    ];
+    b.op("llvm.inline_asm", &[], &[], &attributes)?;
+    Ok(())
+}
+
 /// `griddepcontrol`; nothing on chips whose launches never overlap, of either vendor.
 pub(super) fn grid_dependency<'m>(b: &Builder<'m>, op: Op<'m>, target: Target) -> Result<(), Error> {
     let kind = match string(op, "kind")?.as_str() {

@@ -42,6 +42,8 @@ fn run(module: &mut IrModule, pipeline: &str) -> Result<(), Error> {
     let context = std::rc::Rc::clone(module.context());
     let (result, mut diagnostics) = context.capture(|context| {
         let manager = PassManager::new(context);
+        // Once at the end instead of after each pass: that alone was a tenth of a compilation.
+        manager.enable_verifier(false);
         parse_pass_pipeline(manager.as_operation_pass_manager(), pipeline)
             .map_err(|e| internal(&format!("pass pipeline `{pipeline}`: {e}"), vec![]))?;
         Ok::<_, Error>(manager.run(module.module_mut()).is_ok())
@@ -77,6 +79,7 @@ fn shorten(diagnostic: &mut Diagnostic) {
 /// Lowers a rewritten module to the LLVM dialect.
 pub(super) fn to_llvm_dialect(module: &mut IrModule, meta: &KernelMeta) -> Result<(), Error> {
     run(module, &conversion(meta.target))?;
+    module.verify()?;
     keep_loop_hints(module);
     describe_arguments(module, meta)
 }

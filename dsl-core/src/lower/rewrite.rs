@@ -89,6 +89,10 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         LwOp::Elect => amd::elect(b).map(one),
         LwOp::WarpSync if nvidia => nvidia::warp_sync(b).map(none),
         LwOp::WarpSync => amd::warp_sync(b).map(none),
+        LwOp::SchedBarrier if nvidia => nvidia::sched_barrier(b).map(none),
+        LwOp::SchedBarrier => {
+            b.op("rocdl.sched.barrier", &[], &[], &[("mask", b.attr("0 : i32")?)]).map(|_| Vec::new())
+        }
         LwOp::Rcp => elementary::approximate_reciprocal(b, op).map(one),
         LwOp::ToFp8 => arith::to_fp8(b, op).map(one),
         LwOp::Assert if nvidia => nvidia::assert(b, op).map(none),

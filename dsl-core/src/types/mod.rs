@@ -53,7 +53,7 @@ pub use shared::{
     shared_array, shared_array_named,
 };
 pub use sync::{
-    NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid,
+    NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid, sched_barrier,
     wait_for_previous_grid, warp_sync,
 };
 pub use tensor::{GlobalTensor, Tensor, TensorMut};

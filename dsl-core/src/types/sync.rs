@@ -26,6 +26,16 @@ pub fn warp_sync() {
     trace::emit0("lw.warp_sync", &[], &[], Location::caller());
 }
 
+/// The compiler moves no instruction from one side of this line to the other. It costs no instruction and orders nothing
+/// between threads: it keeps, for instance, loads that were started early from sinking to where they are used.
+///
+/// On AMD it binds all of the scheduling. On NVIDIA it binds LLVM, which writes PTX; `ptxas` schedules machine
+/// instructions afterwards as it likes.
+#[track_caller]
+pub fn sched_barrier() {
+    trace::emit0("lw.sched_barrier", &[], &[], Location::caller());
+}
+
 /// Orders the thread's earlier accesses before its later ones, as threads in the scope see them.
 #[track_caller]
 pub fn fence(scope: Scope) {

@@ -16,6 +16,7 @@ fn ids(y: TensorMut<I32, 1>) {
 fn barriers() {
     barrier();
     warp_sync();
+    sched_barrier();
     fence(Scope::Block);
     fence(Scope::Device);
     fence(Scope::System);

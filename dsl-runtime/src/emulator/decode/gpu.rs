@@ -51,8 +51,8 @@ impl Decoder {
                 // that relaxed atomics order what fences stand beside.
                 self.program.has_fence = true;
             }
-            // One launch ends before the next begins.
-            "lw.grid_dependency" => {}
+            // One launch ends before the next begins, and instructions run in their order.
+            "lw.grid_dependency" | "lw.sched_barrier" => {}
             "lw.named_barrier" => self.named_barrier(op)?,
             "lw.assert" => {
                 let mask = self.operand(op, 0)?.mask(0);
