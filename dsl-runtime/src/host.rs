@@ -131,12 +131,12 @@ impl HostTensor {
     }
 }
 
-fn map<T: Send>(numbers: &[f64], f: impl Fn(f64) -> T + Sync) -> Vec<T> {
+fn map<T: Send>(numbers: &[f64], f: impl Fn(f64) -> T + Sync + Send) -> Vec<T> {
     made(numbers.len(), |at| f(numbers.get(at).copied().unwrap_or_default()))
 }
 
 /// `f` of each number below `count`, in order, by all cores where the library has them.
-fn made<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+fn made<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
     #[cfg(feature = "mlir")]
     if count > 1 << 16 {
         use rayon::prelude::*;
