@@ -126,6 +126,8 @@ impl HostTensor {
             ScalarType::Bf16 => Self::new(&map(numbers, bf16::from_f64), shape),
             ScalarType::F32 => Self::new(&map(numbers, |x| x as f32), shape),
             ScalarType::F64 => Self::new(numbers, shape),
+            ScalarType::F8E4M3 => Self::new(&map(numbers, float8::F8E4M3::from_f64), shape),
+            ScalarType::F8E5M2 => Self::new(&map(numbers, float8::F8E5M2::from_f64), shape),
             other => Err(Error::Shape(format!("{} is no floating-point type here", other.name()))),
         }
     }

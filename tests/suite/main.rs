@@ -26,6 +26,7 @@ mod launch;
 mod manner;
 mod report;
 mod sanitizer;
+mod schedules;
 mod snapshots;
 mod tensor_maps;
 mod tiles;
