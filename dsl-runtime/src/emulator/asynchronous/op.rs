@@ -1,5 +1,7 @@
 //! The operations of this module, as decoded.
 
+use lacewing_core::atoms::WgmmaSpec;
+
 pub(crate) use super::operand::SharedLayout;
 use crate::emulator::lanes::Reg;
 
@@ -83,16 +85,13 @@ impl InputType {
             Self::E4m3 | Self::E5m2 => 1,
         }
     }
-
-    /// Depth of one instruction.
-    pub(crate) fn step(self) -> usize {
-        32 / self.bytes()
-    }
 }
 
 /// Operands of a product of a warpgroup: 64 x n x k.
 #[derive(Clone, Debug)]
 pub(crate) struct WgmmaOp {
+    /// One instruction of it.
+    pub(crate) spec: &'static WgmmaSpec,
     pub(crate) ty: InputType,
     pub(crate) n: usize,
     pub(crate) k: usize,
