@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use lacewing_core::atoms::WgmmaSpec;
+
 use super::fault::AsyncFault;
 use super::op::{OperandA, WgmmaOp};
 use super::operand::Gather;
@@ -50,6 +52,7 @@ struct Accumulator {
     ticket: u32,
     group: u64,
     issued: Pc,
+    spec: &'static WgmmaSpec,
     tiles: Vec<Tile>,
     /// Their shadows, where they are asked for.
     exact: Option<ExactTile>,
@@ -106,10 +109,13 @@ pub(crate) struct Special {
     pub(crate) factors: Vec<(f32, f32)>,
 }
 
-/// Where register `register` of lane `4 row + t` lies: tile, row of the tile for `row` 0, first column in
-/// [`COLUMNS`]' order for `t` 0 (PTX ISA, "Register Fragments for wgmma.mma_async").
-fn place(register: usize) -> (usize, usize, usize) {
-    (register / 4, register / 2 % 2 * 8, register % 2 * 4)
+/// Where register `register` of lane `4 row + t` lies, by the atom's layout: tile, row of the tile for `row` 0, first column
+/// in [`COLUMNS`]' order for `t` 0.
+fn place(spec: &WgmmaSpec, register: usize) -> (usize, usize, usize) {
+    let index = spec.d.tv.index(0, register);
+    let (row, column) = (index % spec.shape[0], index / spec.shape[0]);
+    let first = COLUMNS.iter().position(|&other| other == column % 8).unwrap_or(0);
+    (column / 8, row, first)
 }
 
 impl WgmmaQueue {
@@ -152,7 +158,7 @@ impl WgmmaQueue {
         if let OperandA::Registers(fragments) = &op.a {
             let gather = Gather { memory, ty: op.ty, k: op.k };
             pending.a = vec![0.0; 16 * op.k];
-            pending.a_safe = gather.fragments_of_a::<I>(regs, fragments, &mut pending.a);
+            pending.a_safe = gather.fragments_of_a::<I>(regs, (fragments, op.spec), &mut pending.a);
             if let Some(follower) = follower {
                 pending.exact_a = follower.fragments(regs, fragments, op.ty, op.k);
             }
@@ -176,7 +182,7 @@ impl WgmmaQueue {
                     if let Some((ticket, _)) = marked(regs, c) {
                         return Err(self.blame(ticket));
                     }
-                    let (tile, first_row, column) = place(register);
+                    let (tile, first_row, column) = place(op.spec, register);
                     if let (Some(exact), Some(follower)) = (&mut exact, follower) {
                         follower.fill_tile(exact, c, register);
                     }
@@ -188,7 +194,7 @@ impl WgmmaQueue {
                     }
                 }
                 self.make_room();
-                self.accumulators.push(Accumulator { ticket, group: 0, issued: 0, tiles, exact });
+                self.accumulators.push(Accumulator { ticket, group: 0, issued: 0, spec: op.spec, tiles, exact });
                 self.accumulators.len() - 1
             }
         };
@@ -275,7 +281,7 @@ impl WgmmaQueue {
         if found.group >= waited {
             return Err(AsyncFault::LeftInFlight { issued: found.issued, groups });
         }
-        let (tile, first_row, column) = place(register);
+        let (tile, first_row, column) = place(found.spec, register);
         let mut lanes = [0.0_f32; LANES];
         if let Some(tile) = found.tiles.get(tile) {
             for (row, quad) in lanes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
