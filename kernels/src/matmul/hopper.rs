@@ -82,8 +82,8 @@ impl HopperTiles {
             // A share of B is made of whole groups of 8 rows; rows of it start at sectors, and few of its columns are loaded
             // in vain.
             let fits = move |width: &usize| match along_k {
-                true => width % (8 * cluster) == 0,
-                false => width % 64 == 0 || width % 16 == 0 && *width > 192,
+                true => width.is_multiple_of(8 * cluster),
+                false => width.is_multiple_of(64) || width.is_multiple_of(16) && *width > 192,
             };
             let widths = (16..=256).rev().filter(fits);
             widths.map(move |block_n| Self::of(consumers, block_n, cluster, along_k))
