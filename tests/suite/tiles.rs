@@ -94,10 +94,20 @@ where
     B: ElementOf<M::B>,
     C: ElementOf<M::C> + PartialEq + Debug,
 {
+    let warps = if M::SPEC.threads() == 1 { [8, 16] } else { [2, 2] };
+    check_on_warps::<M, A, B, C>(targets, host, warps);
+}
+
+fn check_on_warps<M, A, B, C>(targets: &[Target], host: FromSmall<A, B, C>, warps: [usize; 2])
+where
+    M: MmaAtom<C: Num + CastTarget>,
+    A: ElementOf<M::A>,
+    B: ElementOf<M::B>,
+    C: ElementOf<M::C> + PartialEq + Debug,
+{
     let spec = M::SPEC;
     let [m, n, k] = spec.shape;
     // Two atoms a warp along m and n, and at least 32 of k.
-    let warps = if spec.threads() == 1 { [8, 16] } else { [2, 2] };
     let sizes = Sizes {
         warps,
         threads: warps[0] * warps[1] * spec.threads(),
@@ -160,6 +170,20 @@ fn tiled_products_of_mma_sync() {
     check::<MmaSync<16, 8, 8, Tf32>, _, _, _>(&NVIDIA, SINGLE);
     check::<MmaSync<16, 8, 32, U8>, _, _, _>(&NVIDIA, (|x| x as u8, |x| x as u8, |x| x));
     check::<MmaSync<16, 8, 32, F8E4M3, F8E5M2>, _, _, _>(&[Target::SM_90A], (e4m3, e5m2, |x| x as f32));
+}
+
+/// Any number of warps along m and n; sums of 16 bits.
+#[test]
+fn tiled_products_of_any_number_of_warps() {
+    for warps in [[3, 1], [1, 5], [3, 2]] {
+        check_on_warps::<MmaSync<16, 8, 16, F16>, _, _, _>(&[Target::SM_90A], HALF, warps);
+        check_on_warps::<Mfma<16, 16, 16, BF16>, _, _, _>(&[Target::GFX942], BRAIN, warps);
+    }
+    let half: fn(i32) -> f16 = |x| f16::from_f32(x as f32);
+    check_on_warps::<MmaSync<16, 8, 16, F16, F16, F16>, _, _, _>(&[Target::SM_80], (half, half, half), [3, 2]);
+    check_on_warps::<MmaSync<8, 8, 4, F64>, _, _, _>(&[Target::SM_80], DOUBLE, [1, 3]);
+    check_on_warps::<MmaSync<8, 8, 16, I8, U8>, _, _, _>(&[Target::SM_80], (|x| x as i8, |x| x as u8, |x| x), [2, 1]);
+    check_on_warps::<ScalarFma<F32>, _, _, _>(&[Target::SM_80], SINGLE, [6, 16]);
 }
 
 #[test]

@@ -16,13 +16,14 @@
 //! targets. A file without a `module` is wrapped in one; `$attributes` are those that every kernel has
 //! (128 threads, no shared memory), `$target` is the name, `$warp` the width of a warp. All PTX is given to `ptxas` as well.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::build::Ty;
 use super::{Emit, EmitOptions, emit, tools};
-use crate::atoms::{COPY_TABLE, CopySpec, MMA_TABLE, MatrixOp};
+use crate::atoms::{COPY_TABLE, CopySpec, MMA_TABLE, MatrixOp, WGMMA_TABLE};
 use crate::mlir::{IrContext, IrModule};
 use crate::{Target, Traced};
 
@@ -241,6 +242,15 @@ fn every_atom_has_a_filetest() {
     }
     for spec in COPY_TABLE {
         missing.extend((!all.lines().any(|line| uses_copy(line, spec))).then(|| spec.name.to_owned()));
+    }
+    // Warpgroups' products of one kind differ in N alone, which the lowering only spells.
+    for kind in WGMMA_TABLE.iter().map(|spec| spec.kind).collect::<BTreeSet<_>>() {
+        let attribute = format!("kind = \"{kind}\"");
+        let found = all.lines().any(|line| line.contains("\"lw.wgmma\"(") && line.contains(&attribute));
+        missing.extend((!found).then(|| format!("wgmma.{kind}")));
+    }
+    for op in ["tma_load", "tma_store"] {
+        missing.extend((!all.contains(&format!("\"lw.{op}\"("))).then(|| op.to_owned()));
     }
     assert_eq!(missing, Vec::<String>::new(), "atoms without a file in tests/filetests");
 }
