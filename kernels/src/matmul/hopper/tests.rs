@@ -184,14 +184,14 @@ fn tiles_follow_the_shape() {
         let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(&problem);
         (consumers, block_n, cluster)
     };
-    assert_eq!(tiles([4096, 4096, 4096], true), (2, 128, 1));
+    assert_eq!(tiles([4096, 4096, 4096], true), (2, 256, 1));
     assert_eq!(tiles([2048, 2048, 2048], true), (2, 128, 1));
     assert_eq!(tiles([3072, 3072, 3072], true), (2, 192, 1));
     // One round of 12 x 11 blocks.
     assert_eq!(tiles([1536, 1536, 1536], true), (2, 144, 1));
     // Where rows straddle sectors, sharing loads is worth more.
     assert_eq!(tiles([512, 4096, 4096], true), (2, 128, 1));
-    assert_eq!(tiles([512, 4096, 4104], false), (1, 256, 4));
+    assert_eq!(tiles([512, 4096, 4104], false), (2, 160, 4));
     assert_eq!(tiles([64, 8192, 8192], true), (1, 64, 1));
     for tiles in [true, false].into_iter().flat_map(HopperTiles::candidates) {
         assert!(tiles.stages >= 3, "{tiles:?}");
