@@ -25,5 +25,9 @@ pub use crate::types::{
     stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans, target, thread_id, thread_index, wait_for_previous_grid,
     warp_id, warp_sync,
 };
+pub use crate::types::{
+    MmaInFlight, TensorMemory, TmemAccumulator, TmemTile, tcgen05_commit, tcgen05_fence_after_thread_sync,
+    tcgen05_fence_before_thread_sync, tcgen05_mma,
+};
 pub use crate::{device_assert, layout, printf, static_assert};
 pub use lacewing_macros::*;

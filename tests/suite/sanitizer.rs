@@ -263,6 +263,15 @@ fn bundled_kernels_are_clean_under_ten_seeds() {
 }
 
 #[test]
+fn products_in_tensor_memory_are_clean_under_ten_seeds() {
+    let matmul = ENTRIES.iter().find(|entry| entry.name == "matmul").unwrap();
+    // Several tiles and stages, and one that is nearly empty.
+    for sizes in [["M=130", "N=140", "K=200"], ["M=1", "N=1", "K=0"]] {
+        clean(matmul, Target::SM_100A, &sizes, &[("dtype", "bf16")]);
+    }
+}
+
+#[test]
 fn attention_is_clean_under_ten_seeds() {
     let fwd = ENTRIES.iter().find(|entry| entry.name == "fmha_fwd").unwrap();
     let shapes: [(&[&str], &str, &str); 6] = [

@@ -3,7 +3,7 @@
 use super::table::{attr, many, one};
 use super::{Constraint, Effects, Legal, LwOp, OpRow};
 
-/// Rows that [`super::TABLE`] ends with.
+/// Rows of [`super::TABLE`] behind those of no family.
 pub(super) const ROWS: &[OpRow] = &[
     OpRow {
         op: LwOp::MbarrierInit,

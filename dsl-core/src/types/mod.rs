@@ -2,6 +2,7 @@
 
 pub(crate) mod arith;
 mod atomics;
+mod blackwell;
 mod buffer;
 mod collectives;
 mod hopper;
@@ -23,6 +24,10 @@ mod vector;
 
 pub use crate::ScalarType;
 pub use atomics::{Atomic, AtomicInt, Ordering, Scope};
+pub use blackwell::{
+    MmaInFlight, Tcgen05Left, Tcgen05Right, TensorMemory, TmemAccumulator, TmemLoad, TmemRows, TmemStore, TmemTile,
+    tcgen05_commit, tcgen05_fence_after_thread_sync, tcgen05_fence_before_thread_sync, tcgen05_mma,
+};
 pub use buffer::{BufferRsrc, Elements, elements};
 pub use collectives::{
     Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, reduce_block, reduce_warp, shfl_down, shfl_idx,

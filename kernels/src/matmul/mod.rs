@@ -12,11 +12,13 @@
 //! | file | runs on |
 //! |---|---|
 //! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors |
+//! | [`blackwell`] | sm_100a, unless a tiling of `mma` is asked for |
 //! | [`mma`] | other NVIDIA chips, and what `hopper` does not take |
 //! | [`mfma`] | AMD chips |
 //!
 //! [`fp8`] is `matmul_fp8`, for 8-bit elements.
 
+pub mod blackwell;
 pub mod fp8;
 pub mod hopper;
 pub mod mfma;
@@ -145,6 +147,10 @@ where
     }
     let device = a.device().clone();
     let vectorized = Vectorized::new(a, b, c);
+    if device.target() == Target::SM_100A && tiling == TilingChoice::Auto {
+        let grid = [blackwell::blocks(rows, columns), 1, 1];
+        return blackwell::matmul_tcgen05::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c));
+    }
     if device.target().is_nvidia() {
         let (processors, shared) = (device.multiprocessors() as usize, device.max_shared_bytes() as usize);
         let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, processors, shared));
@@ -230,6 +236,7 @@ static LADDER: Laddered = Laddered {
         let choice = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto);
         let [rows, columns, inner] = match choice {
             TilingChoice::Auto if target == Target::SM_90A => [2 * hopper::ROWS, 64, 64],
+            TilingChoice::Auto if target == Target::SM_100A => blackwell::TILE,
             choice if target.is_nvidia() => choice.or(|| mma::Tiling::TINY).shape(),
             _ => mfma::TILE,
         };
@@ -253,7 +260,7 @@ fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<(Hop
 /// `matmul` by name.
 pub static MATMUL: KernelEntry = KernelEntry {
     name: "matmul",
-    about: "C = A B by tiles: wgmma on Hopper, mma.sync on other NVIDIA chips, MFMA on AMD",
+    about: "C = A B by tiles: wgmma on Hopper, in tensor memory on Blackwell, mma.sync on sm_80, MFMA on AMD",
     targets: &Target::ALL,
     parameters: &[
         Parameter::choice("dtype", &["f16", "bf16"], "f16", "element type of A and B"),
@@ -292,7 +299,9 @@ fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Resu
         true => Vectorized { a: widest(T::BYTES), b: widest(T::BYTES), c: widest(Out::BYTES) },
         false => Vectorized::NONE,
     };
-    Ok(if target.is_nvidia() {
+    Ok(if target == Target::SM_100A && choice == TilingChoice::Auto {
+        Box::new(blackwell::matmul_tcgen05::<T, Out>::new(vectorized))
+    } else if target.is_nvidia() {
         let tiling = choice.or(|| mma::Tiling::LARGE);
         Box::new(mma::matmul_mma::<T, Out>::new(tiling, vectorized, vectorized != Vectorized::NONE))
     } else {

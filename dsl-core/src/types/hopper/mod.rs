@@ -21,4 +21,5 @@ pub use schedule::{Schedule, Ticket, TileOrder};
 pub use swizzled::{Columns, SwizzledRing, SwizzledTile, Transposed};
 pub(crate) use tensor_map::MapUse;
 pub use tensor_map::{TensorMap, tma_store_commit, tma_store_wait};
+pub use wgmma::Operand;
 pub use wgmma::{Accumulator, Fragments, InFlight, WgmmaA, WgmmaB, WgmmaElement, wgmma, wgmma_add};

@@ -41,11 +41,11 @@ impl WgmmaElement for F8E5M2 {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Operand {
-    values: Vec<RawValue>,
+    pub(in crate::types) values: Vec<RawValue>,
     /// Rows of A, or columns of B.
-    extent: usize,
-    k: usize,
-    layout: String,
+    pub(in crate::types) extent: usize,
+    pub(in crate::types) k: usize,
+    pub(in crate::types) layout: String,
 }
 
 impl Operand {
