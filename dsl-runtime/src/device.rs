@@ -218,6 +218,17 @@ impl Device {
         }
     }
 
+    /// Bytes of shared memory that a block may have: of the chip at hand, which may be less than its target's
+    /// ([`Target::max_shared_bytes`]), as on chips of capability 8.6 and 8.9, which run code for sm_80.
+    pub fn max_shared_bytes(&self) -> u32 {
+        let target = self.target().max_shared_bytes();
+        match &self.identity.backend {
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => target,
+            Backend::Cuda(gpu) => gpu.shared_limit().min(target),
+        }
+    }
+
     /// Whether two handles are the same device.
     pub fn same(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.identity, &other.identity)

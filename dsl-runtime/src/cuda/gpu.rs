@@ -181,7 +181,7 @@ impl Gpu {
     }
 
     /// Shared memory that a block may have on this very chip.
-    pub(super) fn shared_limit(&self) -> u32 {
+    pub(crate) fn shared_limit(&self) -> u32 {
         self.shared_limit
     }
 

@@ -43,15 +43,22 @@ impl Tiling {
     /// 32 x 32 elements a warp.
     pub const TINY: Self = Tiling { columns: 64, rate: 297, ..Self::SMALL };
 
-    /// The tiling that is done first: what one multiprocessor has to compute at most, by the rate of the tiling.
+    /// The tiling that is done first, of those that find room: what one multiprocessor has to compute at most, by the rate
+    /// of the tiling. `shared_bytes` is what a block may have of shared memory.
     #[must_use]
-    pub fn for_shape(rows: usize, columns: usize, multiprocessors: usize) -> Self {
+    pub fn for_shape(rows: usize, columns: usize, multiprocessors: usize, shared_bytes: usize) -> Self {
         let time = |tiling: &Self| {
             let blocks = tiling.blocks(rows, columns).div_ceil(multiprocessors.max(1));
             // In millionths, to be an integer.
             blocks.saturating_mul(tiling.rows * tiling.columns * 1_000_000 / tiling.rate)
         };
-        [Self::LARGE, Self::MEDIUM, Self::SMALL, Self::TINY].into_iter().min_by_key(time).unwrap_or(Self::MEDIUM)
+        let all = [Self::LARGE, Self::MEDIUM, Self::SMALL, Self::TINY];
+        all.into_iter().filter(|tiling| tiling.shared_bytes() <= shared_bytes).min_by_key(time).unwrap_or(Self::TINY)
+    }
+
+    /// Bytes of shared memory that a block takes.
+    fn shared_bytes(&self) -> usize {
+        (self.rows + self.columns) * self.inner * self.stages * 2
     }
 
     /// Blocks of a launch for so many rows and columns of C.
@@ -186,5 +193,27 @@ pub fn matmul_mma<T: MmaElement, Out: Float>(
         copy(&copy_c, &copy_c.partition_shared(&sums), &copy_c.partition_global(&c_tile));
     } else {
         mma.partition_c(&c_tile).store(&acc);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tilings_by_shape() {
+        const ROOM: usize = 227 * 1024;
+        for (rows, columns, processors, room, wanted) in [
+            (8192, 8192, 132, ROOM, Tiling::LARGE),
+            (1024, 1024, 132, ROOM, Tiling::SMALL),
+            (512, 512, 132, ROOM, Tiling::TINY),
+            (1, 1, 132, ROOM, Tiling::TINY),
+            (0, 5, 132, ROOM, Tiling::LARGE),
+            // A chip of capability 8.6.
+            (8192, 8192, 84, 99 * 1024, Tiling::MEDIUM),
+            (usize::MAX, usize::MAX, 1, 0, Tiling::TINY),
+        ] {
+            assert_eq!(Tiling::for_shape(rows, columns, processors, room), wanted, "{rows} x {columns}");
+        }
     }
 }

@@ -152,7 +152,8 @@ where
         return blackwell::matmul_tcgen05::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c));
     }
     if device.target().is_nvidia() {
-        let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, device.multiprocessors() as usize));
+        let (processors, shared) = (device.multiprocessors() as usize, device.max_shared_bytes() as usize);
+        let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, processors, shared));
         let grid = [tiling.blocks(rows, columns), 1, 1];
         let whole_steps = tiling.has_whole_steps(inner);
         mma::matmul_mma::<T, Out>::new(tiling, vectorized, whole_steps).grid(grid).launch(&device, (a, b, c))
