@@ -13,6 +13,7 @@ mod deciding;
 mod emit;
 mod flight;
 mod gpu;
+mod lds;
 mod lifetime;
 mod memory;
 mod slots;
@@ -81,6 +82,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         atomics: Vec::new(),
         copies: Vec::new(),
         matrix_loads: Vec::new(),
+        matrix_stores: Vec::new(),
         products: Vec::new(),
         wave_products: Vec::new(),
         atoms: Vec::new(),
