@@ -10,7 +10,7 @@ pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
 pub use crate::types::Axis::{X, Y, Z};
 pub use crate::types::{
     Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, NamedBarriers, Pipeline, ProxyFence,
-    SwizzledRing, SwizzledTile, TensorMap, WgmmaElement, cluster_rank, cluster_sync, fence_proxy, named_barriers,
+    Schedule, SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, WgmmaElement, cluster_rank, cluster_sync, fence_proxy, named_barriers,
     tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
 };
 pub use crate::types::{

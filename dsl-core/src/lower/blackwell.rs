@@ -7,8 +7,9 @@
 use melior::ir::operation::OperationLike;
 
 use super::build::{Builder, Elem, F32, I32, I64, Op, Ty, Val, integer, name_of, operand, refuse, string};
-use super::hopper::{Layout, assembly, shared_address};
+use super::hopper::{assembly, panels, shared_address};
 use crate::Error;
+use crate::atoms::PanelLayout;
 use crate::dialect::LwOp;
 use crate::mlir::internal;
 
@@ -134,31 +135,31 @@ fn wait<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
 /// The upper word of a shared-memory descriptor ("Shared memory descriptor"): stride byte offset / 16 in bits 32 to
 /// 45, the constant 1 in bit 46, the swizzle in bits 61 to 63. The stride leads from one group of eight rows to the
 /// next; bits 49 to 51 are 0, as operands start where the pattern of their swizzle does.
-fn upper(layout: &Layout) -> i64 {
+fn upper(layout: &PanelLayout) -> i64 {
     let swizzle = match layout.swizzle {
         128 => 2,
         64 => 4,
         _ => 6,
     };
-    let word = (8 * layout.swizzle / 16) | (1 << 14) | (swizzle << 29);
+    let word = (8 * layout.swizzle as i64 / 16) | (1 << 14) | (swizzle << 29);
     word << 32
 }
 
 /// The instruction descriptor ("Instruction descriptor", kind::f16): f32 sums in bits 4 and 5, the types of A and B
 /// from bits 7 and 10 on, which of them do not lie along k in bits 15 and 16, N / 8 from bit 17 and M / 16 from bit
 /// 24 on.
-fn instruction((m, n): (i64, i64), is_bf16: bool, a: &Layout, b: &Layout) -> i64 {
+fn instruction((m, n): (i64, i64), is_bf16: bool, a: &PanelLayout, b: &PanelLayout) -> i64 {
     let element = i64::from(is_bf16);
-    let across = |layout: &Layout| i64::from(!layout.k_major);
+    let across = |layout: &PanelLayout| i64::from(!layout.k_major);
     1 << 4 | element << 7 | element << 10 | across(a) << 15 | across(b) << 16 | (n / 8) << 17 | (m / 16) << 24
 }
 
 /// Lower word of the descriptor of an operand's first step: start address / 16 and leading offset.
-fn descriptor<'m>(b: &Builder<'m>, pointer: Val<'m>, layout: &Layout) -> Result<Val<'m>, Error> {
+fn descriptor<'m>(b: &Builder<'m>, pointer: Val<'m>, layout: &PanelLayout) -> Result<Val<'m>, Error> {
     let start = b.binary("arith.shrui", shared_address(b, pointer)?, b.constant(I32, 4)?)?;
     // In a cluster, bits 24 and up of a shared address say whose memory it is in.
     let start = b.binary("arith.andi", start, b.constant(I32, 0x3FFF)?)?;
-    b.binary("arith.ori", start, b.constant(I32, layout.leading())?)
+    b.binary("arith.ori", start, b.constant(I32, i64::from(layout.descriptor_leading()) << 16)?)
 }
 
 /// One `tcgen05.mma` for each 16 of k; all but the first add to what is there.
@@ -175,7 +176,7 @@ fn multiply<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
              of 16 in k",
         ));
     }
-    let (a_layout, b_layout) = (Layout::parse(op, "a_layout")?, Layout::parse(op, "b_layout")?);
+    let (a_layout, b_layout) = (panels(op, "a_layout")?, panels(op, "b_layout")?);
     let (a, right) = (descriptor(b, operand(op, 0)?, &a_layout)?, descriptor(b, operand(op, 1)?, &b_layout)?);
     let target = pointer(b, operand(op, 2)?)?;
     let shape = b.constant(I32, instruction((m, n), kind == "bf16", &a_layout, &b_layout))?;
@@ -184,8 +185,9 @@ fn multiply<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
         ("ctaGroup", b.attr("#nvvm.cta_group<cta_1>")?),
         ("operandSegmentSizes", b.attr("array<i32: 1, 1, 1, 1, 1, 0, 0>")?),
     ];
-    let at_step = |lower: Val<'m>, layout: &Layout, step: i64| {
-        let lower = b.binary("arith.addi", lower, b.constant(I32, layout.step(step))?)?;
+    let at_step = |lower: Val<'m>, layout: &PanelLayout, step: i64| {
+        let units = layout.step_bytes(step as usize) as i64 / 16;
+        let lower = b.binary("arith.addi", lower, b.constant(I32, units)?)?;
         b.binary("arith.ori", b.cast("arith.extui", lower, I64)?, b.constant(I64, upper(layout))?)
     };
     for step in 0..k / 16 {
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn descriptors_are_those_of_the_manual() {
-        let layout = |k_major, swizzle, rows| Layout { k_major, swizzle, rows };
+        let layout = |k_major, swizzle, rows| PanelLayout { k_major, swizzle, rows };
         assert_eq!(upper(&layout(true, 128, 128)) as u64 >> 32, 0x4000_4040);
         assert_eq!(upper(&layout(true, 64, 128)) as u64 >> 32, 0x8000_4020);
         assert_eq!(upper(&layout(false, 32, 128)) as u64 >> 32, 0xC000_4010);

@@ -338,7 +338,9 @@ impl Program {
                 v.slots(d, result);
                 v.slots(a, operand);
             }
-            Op::Binary { op, d, a, b } => [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots())),
+            Op::Binary { op, d, a, b } | Op::Index { op, d, a, b, .. } => {
+                [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots()));
+            }
             Op::AddF32 { d, a, b } | Op::SubF32 { d, a, b } | Op::MulF32 { d, a, b } => {
                 [d, a, b].into_iter().for_each(|r| v.slots(r, 1));
             }
@@ -546,14 +548,14 @@ impl Program {
                 match &op.a {
                     OperandA::Registers(registers) => {
                         registers.iter().for_each(|&reg| slot(v, reg));
-                        v.require(registers.len() == op.k / op.ty.step() * 4);
+                        v.require(registers.len() == op.k / op.spec.shape[2] * op.spec.a.registers());
                     }
                     OperandA::Shared(operand) => tile(v, operand),
                 }
                 tile(v, &op.b);
                 op.c.iter().chain(&op.d).for_each(|&reg| slot(v, reg));
                 v.require(op.d.len() == op.n / 2 && (op.c.is_empty() || op.c.len() == op.n / 2));
-                v.require(op.n.is_multiple_of(8) && op.k.is_multiple_of(op.ty.step()) && op.k > 0);
+                v.require(op.n == op.spec.shape[1] && op.k.is_multiple_of(op.spec.shape[2]) && op.k > 0);
             }
             AsyncOp::WgmmaWait { values, results, .. } => {
                 values.iter().chain(results).for_each(|&reg| slot(v, reg));

@@ -30,6 +30,10 @@ pub enum ReportKind {
     NotANumber,
     /// An infinity made of finite numbers.
     Infinity,
+    /// A float that differs from its shadow in binary64 by more than the bound, and that reached global memory.
+    Inexact,
+    /// An index of 32 bits that wrapped and reached an address.
+    IndexOverflow,
     /// `device_assert!` did not hold.
     AssertFailed,
     /// A loop that cannot end: a warp executed more operations than [`Checks::op_budget`](super::Checks::op_budget) allows, or its
@@ -70,6 +74,8 @@ impl ReportKind {
             Self::DivisionByZero => "division by zero",
             Self::NotANumber => "not a number",
             Self::Infinity => "infinity",
+            Self::Inexact => "inexact result",
+            Self::IndexOverflow => "index overflow",
             Self::AssertFailed => "assertion failed",
             Self::OpBudget => "operation budget",
             Self::LoopStep => "loop step",

@@ -10,6 +10,7 @@ use super::tcgen05::{self, WarpTensor};
 use super::tensor_map::BoundMap;
 use super::transfer::{Store, Transfer, find_unwritten, read_box, store_box};
 use super::wgmma::{Pending, marked};
+use crate::emulator::exact::{ExactPart, Follower, Now};
 use crate::emulator::exec::access::AccessError;
 use crate::emulator::exec::numbers::{Births, Moment};
 use crate::emulator::exec::warp::{Action, BlockMemory, FaultKind, Stop, Warp};
@@ -68,6 +69,7 @@ pub(super) struct Context<'a, 'r, 'm> {
     pub(super) state: &'a mut AsyncState<'m>,
     pub(super) own: &'a mut WarpAsync,
     pub(super) births: &'a mut Births,
+    pub(super) follower: Option<&'a mut Follower>,
     pub(super) regs: &'a mut Registers<'r>,
     pub(super) warp: u32,
     pub(super) mask: u64,
@@ -104,8 +106,9 @@ pub(crate) fn execute<I: Isa>(
         };
     }
     let existing = warp.existing;
+    let follower = warp.follower.as_deref_mut();
     let (own, births, warp) = (&mut warp.asynchronous, &mut warp.births, warp.index);
-    let mut context = Context { program, block, state, own, births, regs, warp, mask, pc };
+    let mut context = Context { program, block, state, own, births, follower, regs, warp, mask, pc };
     let result = match op {
         AsyncOp::BarrierInit { address, count, access } => context.barrier_init(*address, *count, *access),
         AsyncOp::BarrierArrive { address, bytes, access } => context.barrier_arrive(*address, None, *bytes, *access),
@@ -252,9 +255,11 @@ fn wgmma_wait<I: Isa>(
             races.borrow_mut().learn(warp.index, *component, tick);
         }
     }
-    let Some(queue) = state.queue(rank, own) else { return Ok(Flow::Next) };
+    let queue = state.blocks.get_mut(rank as usize).and_then(|block| block.products.get_mut(own));
+    let Some(queue) = queue else { return Ok(Flow::Next) };
     for (&value, &result) in values.iter().zip(results) {
-        queue.take(regs, value, result, groups).map_err(|fault| broken(0, fault))?;
+        let follower = warp.follower.as_deref_mut();
+        queue.take(regs, (value, result), groups, follower).map_err(|fault| broken(0, fault))?;
     }
     Ok(Flow::Next)
 }
@@ -299,7 +304,17 @@ fn compute_product<I: Isa>(
                 }
             }
         }
-        queue.compute::<I>(op, &pending, block.shared, 16 * part, watch);
+        let exact = block.checks.shadow.then_some(ExactPart {
+            memory: block.exact,
+            checks: &block.checks,
+            shared: block.shared,
+            rank: block.rank,
+            warp: warp as u32,
+            pc: pending.pc,
+            ty: op.ty,
+            k: op.k,
+        });
+        queue.compute::<I>(op, &pending, (block.shared, exact.as_ref()), 16 * part, watch);
     }
     if let Some((_, ticks)) = own.computed.get_mut(group) {
         ticks.push(tick);
@@ -526,6 +541,12 @@ impl Context<'_, '_, '_> {
                 });
             }
             self.note_rows(op, &coordinates, lane, false)?;
+            if self.block.checks.shadow {
+                let map = self.map(op)?;
+                for rank in (0..blocks).filter(|rank| receivers >> rank & 1 == 1) {
+                    self.block.exact.box_loaded(map, &coordinates, (rank, destination));
+                }
+            }
         }
         Ok(Flow::Next)
     }
@@ -560,6 +581,13 @@ impl Context<'_, '_, '_> {
                 races.note_async_read(who, source as usize, bytes as usize, true);
             }
             self.note_rows(op, &coordinates, lane, true)?;
+            if self.block.checks.shadow {
+                let (checks, memory, rank) = (&self.block.checks, self.block.exact, self.block.rank);
+                let (program, regs, pc, mask) = (self.program, &*self.regs, self.pc, self.mask);
+                let now = Now { program, regs, memory, checks, rank, pc, mask };
+                let copied = (self.map(op)?, coordinates.as_slice());
+                memory.box_stored(&now, copied, self.block.shared, source).map_or(Ok(()), Err)?;
+            }
             let (pc, map) = (self.pc, op.map);
             let store = Store { pc, lane, map, coordinates, source, bytes, group: None, content: None, known };
             self.own.stores.push(store);
@@ -671,7 +699,9 @@ impl Context<'_, '_, '_> {
         // Another warp may wait for this one's part.
         self.state.woken = true;
         let queue = self.state.blocks.get_mut(rank as usize).and_then(|block| block.products.get_mut(warp as usize));
-        let issued = queue.map_or(Ok(()), |queue| queue.issue::<I>(self.regs, op, pending, self.block.shared));
+        let follower = self.follower.as_deref().filter(|_| self.block.checks.shadow);
+        let memory = (self.block.shared, follower);
+        let issued = queue.map_or(Ok(()), |queue| queue.issue::<I>(self.regs, op, pending, memory));
         issued.map_err(|fault| broken(0, fault))?;
         Ok(Flow::Next)
     }

@@ -1,5 +1,7 @@
 //! The operations of this module, as decoded.
 
+use lacewing_core::atoms::WgmmaSpec;
+
 pub(crate) use super::operand::SharedLayout;
 use super::tcgen05::TensorOp;
 use crate::emulator::lanes::Reg;
@@ -87,7 +89,7 @@ impl InputType {
         }
     }
 
-    /// Depth of one instruction.
+    /// Depth of one instruction: 32 bytes.
     pub(crate) fn step(self) -> usize {
         32 / self.bytes()
     }
@@ -96,6 +98,8 @@ impl InputType {
 /// Operands of a product of a warpgroup: 64 x n x k.
 #[derive(Clone, Debug)]
 pub(crate) struct WgmmaOp {
+    /// One instruction of it.
+    pub(crate) spec: &'static WgmmaSpec,
     pub(crate) ty: InputType,
     pub(crate) n: usize,
     pub(crate) k: usize,

@@ -1,6 +1,7 @@
 //! mbarriers, tensor copies, warpgroup products and clusters: right programs against naive models, and wrong
 //! ones with the report that they get (cases D17, D19, D20).
 
+mod atoms;
 mod barriers;
 mod clusters;
 mod copies;
