@@ -194,16 +194,6 @@ impl TmemAccumulator {
         fence("after_thread_sync", loc);
         self.tile
     }
-
-    /// Rows of the accumulator.
-    pub fn rows(&self) -> usize {
-        self.tile.rows
-    }
-
-    /// Columns of the accumulator.
-    pub fn columns(&self) -> usize {
-        self.tile.columns
-    }
 }
 
 /// A matrix of `f32` in tensor memory, for loads and stores.

@@ -337,3 +337,89 @@ fn fences_order_what_threads_do_in_tensor_memory() {
         assert_eq!(found.notes, ["no barrier or mbarrier orders the two"], "{found}");
     }
 }
+
+/// Starts a product of 64 x 8 x 16, from zero, with its accumulator so many lanes down.
+fn product(body: &mut Body, line: u32, (a, b): (&str, &str), address: &str, lane: i32) {
+    let lanes = body.i32(lane << 16);
+    let there = body.value(&format!("arith.addi {address}, {lanes} : i32"));
+    let more = body.value("arith.constant false");
+    body.at(
+        line,
+        &format!(
+            "\"lw.tcgen05_mma\"({a}, {b}, {there}, {more}) {{m = 64 : i64, n = 8 : i64, k = 16 : i64, kind = \"f16\", \
+             a_layout = \"k:32:64\", b_layout = \"k:32:8\"}} : (!llvm.ptr<3>, !llvm.ptr<3>, i32, i1) -> ()"
+        ),
+    );
+}
+
+/// Ones times ones in tiles behind the slot, committed to an mbarrier that all wait for; gives the address. The commit
+/// may stand before the products, of which it then says nothing.
+fn ones(body: &mut Body, lanes: &[i32], early: bool) -> String {
+    let (a, b, done) = (body.shared("a", 1024, 2048), body.shared("b", 3072, 256), body.shared("done", 4096, 8));
+    body.fill_shared(&a, "%a", 512, 128);
+    body.fill_shared(&b, "%a", 64, 128);
+    body.fence("async_shared");
+    body.make(&[(&done, 1)]);
+    let address = allocate(body, 10, 32);
+    body.by_first(|body| {
+        let commit = format!("\"lw.tcgen05_commit\"({done}) : (!llvm.ptr<3>) -> ()");
+        if early {
+            body.at(19, &commit);
+        }
+        for (line, lane) in lanes.iter().enumerate() {
+            product(body, 20 + line as u32, (&a, &b), &address, *lane);
+        }
+        if !early {
+            body.at(30, &commit);
+        }
+    });
+    body.wait(31, &done, "%zero");
+    fence(body, "after");
+    address
+}
+
+#[test]
+fn two_accumulators_of_64_rows_share_their_columns() {
+    let one = crate::emulator::numeric::narrow::f32_to_f16(1.0);
+    let args = [u16s(&[one; 1024]), Arg::Uninit(1024)];
+    let kernel = |body: &Body| {
+        let text: &'static str = Box::leak(body.text.clone().into_boxed_str());
+        Kernel { target: "sm_100a", ..hopper(128, 8192, "a:in d:out", text) }
+    };
+    // One of them leaves the other lanes as they were: a load of all 32 finds nothing there.
+    for (lanes, unwritten) in [(&[0][..], Some(16)), (&[16], Some(0)), (&[0, 16], None)] {
+        let mut body = Body::new();
+        let address = ones(&mut body, lanes, false);
+        let there = own(&mut body, &address, 7);
+        let value = load(&mut body, 40, &there);
+        put(&mut body, &value);
+        sync(&mut body);
+        free(&mut body, 41, &address, 32);
+        let Some(lane) = unwritten else {
+            let buffers = under_seeds(&kernel(&body), [2, 1, 1], &args);
+            assert_eq!(to_f32s(&buffers[1]), [16.0; 256]);
+            continue;
+        };
+        for found in reports(&kernel(&body), [1, 1, 1], &args) {
+            assert_eq!((found.kind, line(&found)), (ReportKind::Uninitialized, Some(40)), "{found}");
+            let expected = format!("lane {}, column 7", 32 * found.warp.unwrap() + lane);
+            assert!(found.message.ends_with(&expected), "{found}");
+        }
+    }
+    let mut body = Body::new();
+    let address = ones(&mut body, &[32], false);
+    free(&mut body, 41, &address, 32);
+    for found in reports(&kernel(&body), [1, 1, 1], &args) {
+        assert_eq!((found.kind, line(&found)), (ReportKind::TensorMemory, Some(20)), "{found}");
+        assert_eq!(found.message, "an accumulator from lane 32 of tensor memory on");
+    }
+    // A product that no commit is behind.
+    let mut body = Body::new();
+    let address = ones(&mut body, &[0], true);
+    sync(&mut body);
+    free(&mut body, 41, &address, 32);
+    for found in reports(&kernel(&body), [1, 1, 1], &args) {
+        assert_eq!((found.kind, line(&found)), (ReportKind::TensorMemory, Some(41)), "{found}");
+        assert_eq!(found.message, "tensor memory is freed while the tcgen05.mma at k.rs:20:5 may be under way");
+    }
+}
