@@ -50,6 +50,12 @@ fn fmha_fwd_sm_80_bounds_init(bencher: Bencher, (heads, length): (usize, usize))
     forward(bencher, Target::SM_80, Checks::none().with(Check::Initialized), heads, length);
 }
 
+/// With every float's shadow in binary64 beside it.
+#[divan::bench(args = [(2, 256)], sample_count = 5)]
+fn fmha_fwd_sm_80_shadow(bencher: Bencher, (heads, length): (usize, usize)) {
+    forward(bencher, Target::SM_80, Checks::default().with(Check::Shadow), heads, length);
+}
+
 #[divan::bench(args = [(2, 256), (9, 106)])]
 fn fmha_fwd_gfx942(bencher: Bencher, (heads, length): (usize, usize)) {
     forward(bencher, Target::GFX942, Checks::default(), heads, length);

@@ -3,6 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use lacewing_runtime::check::{self, Finding, Options, Step, Verdict};
 use lacewing_runtime::device::target_from_name;
+use lacewing_runtime::emulator::Bound;
 use lacewing_runtime::registry::KernelEntry;
 use serde_json::{Value as Json, json};
 
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     /// Try this shape only: name=value,name=value
     #[arg(long, value_name = "SIZES")]
     shape: Option<String>,
+    /// Run floats in binary64 beside those of the kernel, and report where they part by more than this: a part of the
+    /// value (0.05) or units in the last place (16ulp), and after a comma the difference that is none (0.001)
+    #[arg(long, value_name = "BOUND[,FLOOR]")]
+    shadow: Option<String>,
     /// Write JSON: what was found, {"kind", "file", "line", "message", ..}, or what holds
     #[arg(long)]
     json: bool,
@@ -52,6 +57,7 @@ pub(crate) fn check(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io
         schedules: arguments.schedules,
         rung: arguments.rung.clone(),
         shape: arguments.shape.clone(),
+        shadow: arguments.shadow.as_deref().map(Bound::with_floor).transpose().map_err(Failure::input)?,
     };
     let bar = bar();
     let verdict = check::check(entry, &options, &mut |step| show(&bar, entry.name, step));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lacewing_runtime::compare::Comparison;
 use lacewing_runtime::device::Printed;
-use lacewing_runtime::emulator::Checks;
+use lacewing_runtime::emulator::{Bound, Checks};
 use lacewing_runtime::host::Random;
 use lacewing_runtime::registry::{KernelEntry, Settings};
 use lacewing_runtime::runner::{Runner, Sizes, check_tensors};
@@ -45,9 +45,14 @@ pub(crate) struct Arguments {
     /// Seed for the order in which the emulator runs warps
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The emulator's checks: all, none, or names with commas (bounds, init, nan, inf, races, copies, performance)
+    /// The emulator's checks: all, none, or names with commas (bounds, init, nan, inf, races, copies,
+    /// overflow, shadow, performance)
     #[arg(long, value_name = "NAMES", default_value = "all")]
     checks: String,
+    /// Turn `shadow` on with this bound: a part of the value (0.05) or units in the last place (16ulp), and after a comma
+    /// the difference that is none (0.001)
+    #[arg(long, value_name = "BOUND[,FLOOR]")]
+    shadow: Option<String>,
     /// Operations after which the emulator takes a warp's loop for endless
     #[arg(long, value_name = "COUNT")]
     op_budget: Option<u64>,
@@ -73,6 +78,8 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
     // With `--json`, standard output holds the JSON and nothing else.
     let printed = if arguments.json { Printed::Stderr } else { Printed::Stdout };
     let checks: Checks = arguments.checks.parse().map_err(Failure::input)?;
+    let shadow = arguments.shadow.as_deref().map(Bound::with_floor).transpose().map_err(Failure::input)?;
+    let checks = shadow.map_or(checks, |(bound, floor)| checks.with_shadow(bound, floor));
     let checks = arguments.op_budget.map_or(checks, |operations| checks.with_op_budget(operations));
     // Synchronous, so that a fault on a GPU names its kernel.
     let device = Device::from_name(&arguments.device)?

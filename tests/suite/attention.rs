@@ -13,6 +13,7 @@ mod hopper;
 mod layouts;
 mod limits;
 mod numbers;
+mod seeds;
 mod shapes;
 mod visibility;
 

@@ -93,7 +93,7 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
 }
 
 /// Inline assembly that the optimiser neither moves across memory accesses nor drops.
-fn assembly<'m>(
+pub(super) fn assembly<'m>(
     b: &Builder<'m>,
     text: &str,
     constraints: &str,
@@ -132,7 +132,7 @@ fn on_barrier<'m>(b: &Builder<'m>, op: Op<'m>, text: &str) -> Result<Vec<Val<'m>
 
 /// The 32-bit address of a pointer into shared memory. Chains of address computations are followed, so that
 /// their arithmetic is 32 bits wide too.
-fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
+pub(super) fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
     if let Some(op) = maker(pointer)
         && name_of(op) == "llvm.getelementptr"
         && op.operand_count() == 2
@@ -220,7 +220,7 @@ fn tma_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
 }
 
 /// The layout of an operand in shared memory.
-fn panels(op: Op<'_>, attribute: &str) -> Result<PanelLayout, Error> {
+pub(super) fn panels(op: Op<'_>, attribute: &str) -> Result<PanelLayout, Error> {
     let text = string(op, attribute)?;
     PanelLayout::parse(&text).ok_or_else(|| {
         refuse(op, format!("`{text}` is no layout of a matrix product"), "use k:SWIZZLE:ROWS or mn:SWIZZLE:ROWS")

@@ -118,6 +118,9 @@ impl Trial<'_> {
         if case.costs {
             checks = checks.with(Check::Performance);
         }
+        if let Some((bound, floor)) = self.options.shadow {
+            checks = checks.with_shadow(bound, floor);
+        }
         if case.is_poisoned() {
             // Poison is to be read, if it is: what counts is whether it reaches the result.
             checks = checks.without(Check::Initialized);
@@ -158,6 +161,9 @@ impl Trial<'_> {
         reproduce += &format!(" --seed {}", self.options.seed);
         if self.options.schedules != Options::default().schedules {
             reproduce += &format!(" --schedules {}", self.options.schedules);
+        }
+        if let Some((bound, floor)) = self.options.shadow {
+            reproduce += &format!(" --shadow {bound},{floor}");
         }
         Finding {
             kind: String::new(),

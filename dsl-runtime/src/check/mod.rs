@@ -27,6 +27,7 @@ mod shrink;
 
 use lacewing_core::Target;
 
+use crate::emulator::Bound;
 use crate::error::Error;
 use crate::registry::{KernelEntry, Parameter, ParameterKind, Settings, unknown};
 use crate::runner::Runner;
@@ -50,11 +51,14 @@ pub struct Options {
     pub rung: Option<String>,
     /// The only shape to try, as `name=value,..`.
     pub shape: Option<String>,
+    /// Compare floats with their shadows in binary64: how far one may be off, relatively or in units of the last place,
+    /// and absolutely.
+    pub shadow: Option<(Bound, f64)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { targets: Vec::new(), set: Vec::new(), seed: 0, schedules: 3, rung: None, shape: None }
+        Options { targets: Vec::new(), set: Vec::new(), seed: 0, schedules: 3, rung: None, shape: None, shadow: None }
     }
 }
 

@@ -131,6 +131,7 @@ impl Scene<'_> {
                 report
             }
             FaultKind::Number(found) => self.number(found),
+            FaultKind::Inexact(found) => self.inexact(found),
             FaultKind::PartialWarp { missing } => {
                 let message = "a matrix operation that only part of a warp takes part in".to_owned();
                 let mut report = self.at(ReportKind::PartialWarp, message, pc);
@@ -142,6 +143,8 @@ impl Scene<'_> {
                 report
             }
         };
+        // A value may have come from another warp, through shared memory.
+        let warp = if let FaultKind::Inexact(found) = kind { found.origin.warp } else { warp };
         report.warp = Some(warp);
         report.lane = Some(lane);
         report.thread = Some(unflatten(u64::from(warp * width + lane), self.program.block));

@@ -9,6 +9,7 @@ use super::asynchronous::TensorMap;
 use super::asynchronous::state::AsyncState;
 use super::asynchronous::tensor_map::BoundMap;
 use super::blame::{Scene, unflatten};
+use super::exact::{ExactMemory, Follower};
 use super::exec::interpret::{Interpreter, interpreter};
 use super::exec::print::LINE_LIMIT;
 use super::exec::traffic::Traffic;
@@ -170,6 +171,8 @@ fn execute(
         outcome: Mutex::new(Outcome::default()),
     };
     let available = if launch.threads == 1 { 1 } else { rayon::current_num_threads() };
+    // Shadows of global memory belong to one worker.
+    let available = if launch.checks.shadow { 1 } else { available };
     let limit = if launch.threads == 0 { available } else { launch.threads.min(available) };
     let workers = (limit as u64).min(grid.clusters);
     if workers <= 1 {
@@ -363,7 +366,11 @@ impl Grid<'_> {
             (0..blocks).flat_map(|_| 0..program.warps()).map(|index| Warp::new(program, index)).collect();
         for warp in &mut warps {
             self.set_arguments(warp);
+            if checks.shadow {
+                warp.follower = Some(Box::new(Follower::new(program, warp.index)));
+            }
         }
+        let exact = ExactMemory::default();
         let races = checks.races.then(|| {
             RefCell::new(SharedRaces::new(&ShadowShape {
                 bytes,
@@ -382,7 +389,11 @@ impl Grid<'_> {
             if cluster >= self.clusters || cluster > self.failed.load(Ordering::Relaxed) {
                 break;
             }
-            self.run_cluster(cluster, &mut shared, &mut warps, races.as_ref());
+            if !checks.shadow {
+                warps.iter_mut().for_each(|warp| warp.follower = None);
+            }
+            exact.next_cluster();
+            self.run_cluster(cluster, &mut shared, &mut warps, (races.as_ref(), &exact));
             warp_ops += warps.iter().map(|warp| warp.executed).sum::<u64>();
         }
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -436,7 +447,7 @@ impl Grid<'_> {
         cluster: u64,
         shared: &mut [SharedMemory],
         warps: &mut [Warp],
-        races: Option<&RefCell<SharedRaces>>,
+        (races, exact): (Option<&RefCell<SharedRaces>>, &ExactMemory),
     ) {
         let program = self.program;
         let blocks: Vec<([u32; 3], u64)> = (0..shared.len() as u32).map(|rank| self.block_of(cluster, rank)).collect();
@@ -476,6 +487,7 @@ impl Grid<'_> {
                 synchronised: Cell::new(false),
                 rank: rank as u32,
                 maps: self.maps,
+                exact,
                 asynchronous: state.as_ref(),
             })
             .collect();

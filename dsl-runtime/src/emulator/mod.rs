@@ -22,9 +22,12 @@
 mod asynchronous;
 mod blame;
 mod blame_async;
+mod blame_exact;
 mod blame_race;
+mod blame_tensor;
 mod checks;
 mod decode;
+mod exact;
 mod exec;
 mod isa;
 mod lanes;
@@ -41,7 +44,7 @@ mod writers;
 mod tests;
 
 pub use asynchronous::TensorMap;
-pub use checks::{Check, Checks};
+pub use checks::{Bound, Check, Checks};
 pub use exec::traffic::{BranchCost, LineCost, Space};
 pub(crate) use launch::run_recorded;
 pub use launch::{ArgValue, Launch, LaunchStats, run};

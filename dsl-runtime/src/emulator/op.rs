@@ -22,6 +22,8 @@ pub(crate) enum Op {
     SubF32 { d: Reg, a: Reg, b: Reg },
     /// `Binary` of `MulF32`.
     MulF32 { d: Reg, a: Reg, b: Reg },
+    /// `Binary` of 32-bit integers, as part of an address; `signed` says as what its index is extended.
+    Index { op: BinaryOp, signed: bool, d: Reg, a: Reg, b: Reg },
     /// `d = a * b + c` with one rounding.
     FmaF32 { d: Reg, a: Reg, b: Reg, c: Reg },
     /// The same in binary64.

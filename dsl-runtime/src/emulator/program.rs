@@ -3,6 +3,7 @@
 use lacewing_core::{Error, ScalarType, SourceLocation, Target, Traced};
 
 use super::asynchronous::op::{AsyncOp, OperandA, SharedOperand, TensorCopyOp};
+use super::asynchronous::tcgen05::TensorOp;
 use super::decode;
 use super::exec::atom::AtomOp;
 use super::exec::matrix::slots_of_mma;
@@ -337,7 +338,9 @@ impl Program {
                 v.slots(d, result);
                 v.slots(a, operand);
             }
-            Op::Binary { op, d, a, b } => [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots())),
+            Op::Binary { op, d, a, b } | Op::Index { op, d, a, b, .. } => {
+                [d, a, b].into_iter().for_each(|r| v.slots(r, op.slots()));
+            }
             Op::AddF32 { d, a, b } | Op::SubF32 { d, a, b } | Op::MulF32 { d, a, b } => {
                 [d, a, b].into_iter().for_each(|r| v.slots(r, 1));
             }
@@ -523,6 +526,12 @@ impl Program {
             v.require(aligned);
             v.access(op.barrier_access);
         };
+        let tile = |v: &mut Verifier<'_>, operand: &SharedOperand| {
+            slot(v, operand.address);
+            let aligned = v.access(operand.access).is_some_and(|access| access.align >= operand.layout.alignment());
+            let inside = |&(at, len): &(u32, u32)| at + len <= operand.span;
+            v.require(aligned && operand.ranges.iter().flatten().all(inside));
+        };
         match op {
             AsyncOp::BarrierInit { address, access, .. } | AsyncOp::BarrierArrive { address, access, .. } => {
                 slot(v, *address);
@@ -536,13 +545,6 @@ impl Program {
             }
             AsyncOp::TensorLoad(op) | AsyncOp::TensorStore(op) => copy(v, op),
             AsyncOp::Wgmma(op) => {
-                let tile = |v: &mut Verifier<'_>, operand: &SharedOperand| {
-                    slot(v, operand.address);
-                    let aligned =
-                        v.access(operand.access).is_some_and(|access| access.align >= operand.layout.alignment());
-                    let inside = |&(at, len): &(u32, u32)| at + len <= operand.span;
-                    v.require(aligned && operand.ranges.iter().flatten().all(inside));
-                };
                 match &op.a {
                     OperandA::Registers(registers) => {
                         registers.iter().for_each(|&reg| slot(v, reg));
@@ -561,6 +563,19 @@ impl Program {
             }
             AsyncOp::Uniform { d, a, .. } => d.iter().chain(a).for_each(|&reg| slot(v, reg)),
             AsyncOp::NamedBarrier { index, .. } => slot(v, *index),
+            AsyncOp::Tensor(op) => {
+                op.registers().for_each(|reg| slot(v, reg));
+                if let Some(access) = op.access() {
+                    v.access(access);
+                }
+                if let TensorOp::Multiply(op) = op {
+                    tile(v, &op.a);
+                    tile(v, &op.b);
+                    v.masks(&[op.accumulate]);
+                    v.require(op.n.is_multiple_of(8) && op.k.is_multiple_of(op.ty.step()) && op.k > 0);
+                    v.require(matches!(op.m, 64 | 128) && op.n <= 256);
+                }
+            }
             AsyncOp::Landed { value, slots } => v.slots(*value, *slots),
             AsyncOp::FenceProxy(_)
             | AsyncOp::StoreCommit

@@ -30,6 +30,10 @@ pub enum ReportKind {
     NotANumber,
     /// An infinity made of finite numbers.
     Infinity,
+    /// A float that differs from its shadow in binary64 by more than the bound, and that reached global memory.
+    Inexact,
+    /// An index of 32 bits that wrapped and reached an address.
+    IndexOverflow,
     /// `device_assert!` did not hold.
     AssertFailed,
     /// A loop that cannot end: a warp executed more operations than [`Checks::op_budget`](super::Checks::op_budget) allows, or its
@@ -47,6 +51,8 @@ pub enum ReportKind {
     InFlight,
     /// An operation that the four warps of a warpgroup do not do together, or not with the same operands.
     Warpgroup,
+    /// Tensor memory that is used against its rules: lanes of another warp, allocations that are freed twice or never.
+    TensorMemory,
     /// A value that must be the same in all lanes of a warp and is not.
     NotUniform,
     /// Arguments or grid that do not fit the kernel.
@@ -68,6 +74,8 @@ impl ReportKind {
             Self::DivisionByZero => "division by zero",
             Self::NotANumber => "not a number",
             Self::Infinity => "infinity",
+            Self::Inexact => "inexact result",
+            Self::IndexOverflow => "index overflow",
             Self::AssertFailed => "assertion failed",
             Self::OpBudget => "operation budget",
             Self::LoopStep => "loop step",
@@ -76,6 +84,7 @@ impl ReportKind {
             Self::Mbarrier => "mbarrier",
             Self::InFlight => "value in flight",
             Self::Warpgroup => "warpgroup",
+            Self::TensorMemory => "tensor memory",
             Self::NotUniform => "not uniform",
             Self::BadLaunch => "bad launch",
         }

@@ -2,8 +2,9 @@
 //! picks the next. Copies land when no warp can run.
 
 use super::asynchronous::mbarrier::Mbarrier;
-use super::asynchronous::state::{LateFault, Wait};
-use super::exec::interpret::Interpreter;
+use super::asynchronous::state::{LandFault, LateFault, Wait};
+use super::exact::Follower;
+use super::exec::interpret::{Interpreter, interpret_followed};
 use super::exec::warp::{BlockMemory, Fault, Stop, Warp};
 use super::op::Pc;
 use super::program::Program;
@@ -147,7 +148,15 @@ impl Scheduler<'_, '_> {
                 races.borrow_mut().arrive(id, number);
             }
         };
-        let stop = interpreter(program, warp, memory);
+        let mut stop = if warp.follower.is_some() {
+            interpret_followed(program, warp, memory)
+        } else {
+            interpreter(program, warp, memory)
+        };
+        if matches!(stop, Stop::Wraps) {
+            warp.follower = Some(Box::new(Follower::new(program, number)));
+            stop = interpret_followed(program, warp, memory);
+        }
         let Some(barriers) = self.barriers.get_mut(rank) else { return Ok(()) };
         let next = match stop {
             Stop::Done => Status::Done,
@@ -167,6 +176,7 @@ impl Scheduler<'_, '_> {
                 Status::Ready
             }
             Stop::Wait(wait) => Status::Waiting(wait),
+            Stop::Wraps => Status::Ready,
             Stop::Fault(fault) => return Self::fail(rank, BlockFailure::Fault { warp: number, fault }),
         };
         if let Some(slot) = self.status.get_mut(index) {
@@ -250,7 +260,13 @@ impl Scheduler<'_, '_> {
                 self.wake();
                 Ok(landed)
             }
-            Err(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+            Err(fault) => match *fault {
+                LandFault::Late(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+                LandFault::Broken { rank, warp, lane, pc, kind } => {
+                    let fault = Box::new(Fault { pc, lane, kind });
+                    Self::fail(rank as usize, BlockFailure::Fault { warp, fault })
+                }
+            },
         }
     }
 

@@ -15,6 +15,12 @@ const LARGE: [(usize, usize, usize, bool); 4] =
 /// Query heads on key heads: each its own, in groups, and all on one.
 const HEADS: [(usize, usize); 3] = [(2, 2), (6, 2), (3, 1)];
 
+/// All of them.
+pub(super) fn every_length() -> impl Iterator<Item = (usize, usize)> {
+    let large = LARGE.into_iter().map(|(seqlen_q, seqlen_kv, ..)| (seqlen_q, seqlen_kv));
+    SMALL.into_iter().chain(MEDIUM).chain(large)
+}
+
 /// One shape, and the levels of the other factors.
 #[derive(Clone, Copy, Debug)]
 struct Point {

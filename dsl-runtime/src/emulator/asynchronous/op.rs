@@ -3,6 +3,7 @@
 use lacewing_core::atoms::WgmmaSpec;
 
 pub(crate) use super::operand::SharedLayout;
+use super::tcgen05::TensorOp;
 use crate::emulator::lanes::Reg;
 
 /// One operation. `access` is the shape of the access to shared memory.
@@ -38,6 +39,8 @@ pub(crate) enum AsyncOp {
     NamedBarrier { id: u32, index: Reg, threads: u32, sync: bool },
     /// The barrier of the cluster.
     ClusterSync { arrive: bool, wait: bool },
+    /// An operation on tensor memory.
+    Tensor(TensorOp),
     /// A value that must not be in flight.
     Landed { value: Reg, slots: u32 },
 }
@@ -84,6 +87,11 @@ impl InputType {
             Self::F16 | Self::Bf16 => 2,
             Self::E4m3 | Self::E5m2 => 1,
         }
+    }
+
+    /// Depth of one instruction: 32 bytes.
+    pub(crate) fn step(self) -> usize {
+        32 / self.bytes()
     }
 }
 

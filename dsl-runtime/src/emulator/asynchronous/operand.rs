@@ -41,6 +41,12 @@ impl SharedLayout {
         self.0.byte(line, along)
     }
 
+    /// Distance from the address to an element, as [`Self::chunk`].
+    pub(crate) fn offset(&self, line: usize, along: usize) -> usize {
+        // A swizzle moves chunks and leaves what is in them.
+        self.chunk(line, along)
+    }
+
     /// The ranges that the rows `first .. first + count` (columns of B) and all of k take.
     pub(crate) fn ranges(&self, ty: InputType, first: usize, count: usize, k: usize) -> Vec<(u32, u32)> {
         let size = ty.bytes();

@@ -13,6 +13,7 @@ use super::fault::AsyncFault;
 use super::op::{OperandA, WgmmaOp};
 use super::operand::Gather;
 use super::product::{Tile, multiply};
+use crate::emulator::exact::{ExactPart, ExactTile, Follower, Number};
 use crate::emulator::exec::matrix::COLUMNS;
 use crate::emulator::isa::{Baseline, Isa};
 use crate::emulator::lanes::{LANES, Reg, Registers};
@@ -53,6 +54,8 @@ struct Accumulator {
     issued: Pc,
     spec: &'static WgmmaSpec,
     tiles: Vec<Tile>,
+    /// Their shadows, where they are asked for.
+    exact: Option<ExactTile>,
 }
 
 /// One product under way.
@@ -65,6 +68,8 @@ pub(crate) struct Pending {
     /// A from registers: 16 rows of k.
     a: Vec<f32>,
     a_safe: bool,
+    /// The same with its shadows, where they are asked for.
+    exact_a: Vec<Number>,
     pub(crate) a_base: u32,
     pub(crate) b_base: u32,
     /// What the warp knew when it issued the product.
@@ -94,6 +99,9 @@ const KEPT: usize = 16;
 /// An element that is not finite although it was: its lane, and what made it.
 #[derive(Debug)]
 pub(crate) struct Special {
+    /// Row and column in the tile of 16 x 8.
+    pub(crate) row: u32,
+    pub(crate) column: u32,
     pub(crate) lane: u32,
     pub(crate) before: f32,
     pub(crate) result: f32,
@@ -144,13 +152,16 @@ impl WgmmaQueue {
         regs: &mut Registers<'_>,
         op: &WgmmaOp,
         pending: Pending,
-        memory: &SharedMemory,
+        (memory, follower): (&SharedMemory, Option<&Follower>),
     ) -> Result<(), AsyncFault> {
         let mut pending = pending;
         if let OperandA::Registers(fragments) = &op.a {
             let gather = Gather { memory, ty: op.ty, k: op.k };
             pending.a = vec![0.0; 16 * op.k];
             pending.a_safe = gather.fragments_of_a::<I>(regs, (fragments, op.spec), &mut pending.a);
+            if let Some(follower) = follower {
+                pending.exact_a = follower.fragments(regs, fragments, op.ty, op.k);
+            }
         }
         let chained = op.c.first().and_then(|&c| marked(regs, c));
         let ticket = self.next_ticket;
@@ -166,11 +177,15 @@ impl WgmmaQueue {
             }
             None => {
                 let mut tiles = vec![[[0.0; 8]; 16]; op.n / 8];
+                let mut exact = follower.map(|_| ExactTile::new(op.n / 8));
                 for (register, &c) in op.c.iter().enumerate() {
                     if let Some((ticket, _)) = marked(regs, c) {
                         return Err(self.blame(ticket));
                     }
                     let (tile, first_row, column) = place(op.spec, register);
+                    if let (Some(exact), Some(follower)) = (&mut exact, follower) {
+                        follower.fill_tile(exact, c, register);
+                    }
                     let lanes = regs.read::<f32>(c);
                     if let Some(tile) = tiles.get_mut(tile) {
                         for (row, quad) in lanes.as_chunks::<4>().0.iter().enumerate() {
@@ -179,7 +194,7 @@ impl WgmmaQueue {
                     }
                 }
                 self.make_room();
-                self.accumulators.push(Accumulator { ticket, group: 0, issued: 0, spec: op.spec, tiles });
+                self.accumulators.push(Accumulator { ticket, group: 0, issued: 0, spec: op.spec, tiles, exact });
                 self.accumulators.len() - 1
             }
         };
@@ -216,12 +231,12 @@ impl WgmmaQueue {
         self.pending.pop_front()
     }
 
-    /// Computes a product.
+    /// Computes a product; with its shadows, where `part` is given.
     pub(crate) fn compute<I: Isa>(
         &mut self,
         op: &WgmmaOp,
         pending: &Pending,
-        memory: &SharedMemory,
+        (memory, part): (&SharedMemory, Option<&ExactPart<'_>>),
         rows: usize,
         watch: bool,
     ) {
@@ -229,28 +244,41 @@ impl WgmmaQueue {
         let found = self.accumulators.iter_mut().find(|other| other.ticket == pending.accumulator);
         let Some(accumulator) = found else { return };
         let job = Job { op, pending, memory, rows, watch };
+        let before = part.map(|_| accumulator.tiles.clone());
         if let Some(special) = job.run_on::<I>(&mut accumulator.tiles) {
             self.specials.push((pending.pc, special));
+        }
+        if let (Some(part), Some(before), Some(exact)) = (part, before, &mut accumulator.exact) {
+            let from_memory = match &op.a {
+                OperandA::Shared(operand) => Some(part.rows_of_a(operand, pending.a_base, rows)),
+                OperandA::Registers(_) => None,
+            };
+            let a = from_memory.as_ref().unwrap_or(&pending.exact_a);
+            part.settle(exact, (a, &op.b, pending.b_base), &before, &accumulator.tiles);
         }
     }
 
     /// Takes the value of a register out of a completed product; `None` when the register holds no mark.
     pub(crate) fn take(
-        &self,
+        &mut self,
         regs: &mut Registers<'_>,
-        value: Reg,
-        result: Reg,
+        (value, result): (Reg, Reg),
         groups: u32,
+        follower: Option<&mut Follower>,
     ) -> Result<(), AsyncFault> {
         let Some((ticket, register)) = marked(regs, value) else {
+            if let Some(follower) = follower {
+                follower.pass_on(value, result);
+            }
             let lanes = regs.read::<u32>(value);
             regs.write(result, lanes);
             return Ok(());
         };
-        let Some(found) = self.accumulators.iter().rev().find(|accumulator| accumulator.ticket == ticket) else {
+        let waited = self.waited;
+        let Some(found) = self.accumulators.iter_mut().rev().find(|accumulator| accumulator.ticket == ticket) else {
             return Err(AsyncFault::HandedOn);
         };
-        if found.group >= self.waited {
+        if found.group >= waited {
             return Err(AsyncFault::LeftInFlight { issued: found.issued, groups });
         }
         let (tile, first_row, column) = place(found.spec, register);
@@ -261,6 +289,9 @@ impl WgmmaQueue {
             }
         }
         regs.write(result, lanes);
+        if let (Some(exact), Some(follower)) = (&mut found.exact, follower) {
+            follower.take_tile(exact, result, register);
+        }
         Ok(())
     }
 }
@@ -322,7 +353,7 @@ impl Job<'_> {
 
 /// Whether some sum is infinite or NaN.
 #[inline(always)]
-fn is_special(tile: &Tile) -> bool {
+pub(super) fn is_special(tile: &Tile) -> bool {
     let mut worst = [0_u32; 8];
     for row in tile {
         for (worst, value) in worst.iter_mut().zip(row) {
@@ -334,7 +365,7 @@ fn is_special(tile: &Tile) -> bool {
 
 #[cold]
 #[inline(never)]
-fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option<Special> {
+pub(super) fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option<Special> {
     let k = b.len();
     for (row, sums) in tile.iter().enumerate() {
         for (place, &result) in sums.iter().enumerate() {
@@ -351,7 +382,7 @@ fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option
             }
             let column = COLUMNS.get(place).copied().unwrap_or(0);
             let lane = (4 * (row % 8) + column / 2) as u32;
-            return Some(Special { lane, before: was, result, factors });
+            return Some(Special { row: row as u32, column: column as u32, lane, before: was, result, factors });
         }
     }
     None
@@ -359,6 +390,6 @@ fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option
 
 impl Pending {
     pub(crate) fn new(pc: Pc, table: u32, (a_base, b_base): (u32, u32), known: Knowledge) -> Self {
-        Self { pc, table, accumulator: 0, a: Vec::new(), a_safe: true, a_base, b_base, known }
+        Self { pc, table, accumulator: 0, a: Vec::new(), a_safe: true, exact_a: Vec::new(), a_base, b_base, known }
     }
 }

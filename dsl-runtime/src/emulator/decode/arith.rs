@@ -181,8 +181,13 @@ impl Decoder {
         }
         let chosen = if d.ty.elem.is_wide() { binary.wide } else { binary.narrow };
         let out = if binary.canon == Canon::Float { Canon::Float } else { Canon::Raw };
+        let index = self.indices.signed(op).filter(|_| d.ty.elem == Elem::I32 && !d.ty.is_vector);
         self.elementwise(d, &[(a, binary.canon), (b, binary.canon)], out, &mut |this, d, operands| {
-            this.emit(Op::Binary { op: chosen, d, a: operands[0], b: operands[1] });
+            let (a, b) = (operands[0], operands[1]);
+            this.emit(match index {
+                Some(signed) => Op::Index { op: chosen, signed, d, a, b },
+                None => Op::Binary { op: chosen, d, a, b },
+            });
         });
         Ok(())
     }

@@ -97,7 +97,10 @@ impl Decoder {
                 self.builtin(op, |_| Builtin::ClusterRank)?;
                 return Ok(true);
             }
-            _ => return Ok(false),
+            _ => match self.tensor_memory(op, name)? {
+                Some(decoded) => decoded,
+                None => return Ok(false),
+            },
         };
         if self.halves != 1 && !matches!(decoded, AsyncOp::Uniform { .. }) {
             return Err(self.unknown(op));
@@ -142,7 +145,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn barrier_access(&mut self, op: &OperationRef<'_, '_>, pointer: usize) -> Result<u32, Error> {
+    pub(super) fn barrier_access(&mut self, op: &OperationRef<'_, '_>, pointer: usize) -> Result<u32, Error> {
         self.access(op, pointer, ValueType::scalar(Elem::I64), 8, 0)
     }
 
@@ -249,7 +252,7 @@ impl Decoder {
     }
 
     /// An operand in shared memory: `rows` x k, of which each warp of the warpgroup reads some rows.
-    fn tile(
+    pub(super) fn tile(
         &mut self,
         op: &OperationRef<'_, '_>,
         (operand, layout): (usize, &str),

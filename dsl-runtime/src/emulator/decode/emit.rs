@@ -7,6 +7,7 @@ use lacewing_core::mlir::source_location;
 use lacewing_core::{Diagnostic, Error, ParamDesc};
 
 use super::flight::Flight;
+use super::indices::Indices;
 use super::lifetime::{Lifetimes, ValueKey, op_name, value_key};
 use super::slots::Allocator;
 use super::types::{Elem, Place, ValueType};
@@ -57,6 +58,8 @@ pub(crate) struct Decoder {
     pub(crate) params: Vec<ParamDesc>,
     /// Values that may be those of products under way.
     pub(crate) flight: Flight,
+    /// Values that addresses are made of.
+    pub(crate) indices: Indices,
     source_places: HashMap<program::Place, u32>,
     location: u32,
     /// Half of the wave that code is emitted for.
@@ -85,6 +88,7 @@ impl Decoder {
             maps: HashMap::new(),
             params: Vec::new(),
             flight: Flight::default(),
+            indices: Indices::default(),
             source_places: HashMap::new(),
             location: 0,
             half: 0,

@@ -13,10 +13,12 @@ mod deciding;
 mod emit;
 mod flight;
 mod gpu;
+mod indices;
 mod lds;
 mod lifetime;
 mod memory;
 mod slots;
+mod tensor_memory;
 pub(crate) mod types;
 mod vector;
 
@@ -29,6 +31,7 @@ use lacewing_core::{Error, KernelMeta, Traced};
 
 use self::emit::Decoder;
 use self::flight::Flight;
+use self::indices::Indices;
 use self::lifetime::{Lifetimes, op_name, value_key};
 use self::types::{Elem, Place};
 use super::op::Op;
@@ -100,6 +103,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
     let ops: Vec<OperationRef<'_, '_>> = operations(body).collect();
     let mut decoder = Decoder::new(program, Lifetimes::of(&ops));
     decoder.flight = Flight::of(&ops);
+    decoder.indices = Indices::of(&ops);
     decoder.params.clone_from(&meta.params);
     decoder.program.has_async = decoder.program.cluster_blocks() > 1;
     decoder.locate(function);

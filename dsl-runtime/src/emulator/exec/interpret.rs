@@ -15,6 +15,7 @@ use super::print::{assertion, print};
 use super::warp::{Action, BlockMemory, Fault, FaultKind, Frame, Stop, Warp};
 use crate::emulator::asynchronous::execute::{Flow, execute, finish};
 use crate::emulator::asynchronous::fault::AsyncFault;
+use crate::emulator::exact::Now;
 use crate::emulator::isa::{Baseline, Isa};
 use crate::emulator::lanes::{Reg, Registers, half_of};
 use crate::emulator::memory::{AccessFault, Touch};
@@ -24,6 +25,11 @@ use crate::emulator::program::Program;
 
 /// Runs a warp until it stops.
 pub(crate) type Interpreter = fn(&Program, &mut Warp, &BlockMemory<'_>) -> Stop;
+
+/// For warps with a follower.
+pub(crate) fn interpret_followed(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
+    interpret::<Baseline, true>(program, warp, block)
+}
 
 /// The fastest interpreter that the host can run.
 pub(crate) fn interpreter() -> Interpreter {
@@ -36,7 +42,7 @@ pub(crate) fn interpreter() -> Interpreter {
 
 /// For every host.
 pub(crate) fn interpret_baseline(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
-    interpret::<Baseline>(program, warp, block)
+    interpret::<Baseline, false>(program, warp, block)
 }
 
 /// For hosts with the instructions of [`crate::emulator::isa::Avx2`], which the caller has detected.
@@ -44,7 +50,7 @@ pub(crate) fn interpret_baseline(program: &Program, warp: &mut Warp, block: &Blo
 pub(crate) fn interpret_avx2(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
     fn inner(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
-        interpret::<crate::emulator::isa::Avx2>(program, warp, block)
+        interpret::<crate::emulator::isa::Avx2, false>(program, warp, block)
     }
     // SAFETY: `interpreter` returns this function only where `has_avx2` holds.
     unsafe { inner(program, warp, block) }
@@ -123,7 +129,7 @@ fn fault(warp: &mut Warp, pc: usize, mask: u64, lane: u32, kind: FaultKind) -> S
 }
 
 #[inline(always)]
-fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
+fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>) -> Stop {
     let ops = program.ops.as_ptr();
     let existing = warp.existing;
     let (strict, numbers) = (block.checks.infinity, block.checks.nan || block.checks.infinity);
@@ -239,8 +245,30 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
         }};
     }
 
+    // What is shown to the follower of an operation.
+    macro_rules! now {
+        () => {
+            Now {
+                program,
+                regs: &regs,
+                memory: block.exact,
+                checks: &block.checks,
+                rank: block.rank,
+                pc: pc as u32,
+                mask,
+            }
+        };
+    }
+
     let stop = loop {
         debug_assert!(pc < program.ops.len());
+        if FOLLOWED && let Some(follower) = &mut warp.follower {
+            // What the last operation gave is looked at here, wherever it led.
+            let broken = follower.after(&now!()).or_else(|| follower.before(&now!()));
+            if let Some((lane, kind)) = broken {
+                stop!(lane, kind)
+            }
+        }
         // SAFETY: `Program::verify` has checked that jumps lead to ops and that the last op is `End`.
         match unsafe { *ops.add(pc) } {
             Op::Unary { op, d, a } => {
@@ -259,6 +287,15 @@ fn interpret<I: Isa>(program: &Program, warp: &mut Warp, block: &BlockMemory<'_>
             Op::Binary { op, d, a, b } => {
                 regs.binary(op, d, a, b);
                 born!(op.bears_f32() && regs.any_birth(d, [a, b]) || op.bears_f64() && regs.any_special_f64(d));
+            }
+            Op::Index { op, signed, d, a, b } => {
+                if !FOLLOWED && block.checks.overflow {
+                    let wrapped = regs.wraps(op, signed, a, b);
+                    if wrapped != 0 && wrapped & half_of(mask, program.half(pc as u32)) != 0 {
+                        leave!(pc, Stop::Wraps)
+                    }
+                }
+                regs.binary(op, d, a, b);
             }
             Op::AddF32 { d, a, b } => {
                 regs.map2(d, a, b, |x: f32, y: f32| x + y);

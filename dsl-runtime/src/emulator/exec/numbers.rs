@@ -611,20 +611,24 @@ impl Moment<'_, '_> {
 
     /// The innermost counted loop around the operation.
     fn around(&self, half: u8, lane: usize) -> Option<LoopState> {
-        let program = self.program;
-        let before = program.ops.get(..self.pc as usize)?;
-        before.iter().enumerate().rev().find_map(|(pc, op)| match *op {
-            Op::For { kind, iv, low, end, .. } if end > self.pc => {
-                let offset = u32::from(half) * kind.slots();
-                let variable = loop_value(self.regs, kind.slots(), iv + offset, lane);
-                // Other slots may have been reused since the loop began.
-                let kept = program.constants.iter().any(|&(slot, ..)| slot == low + offset);
-                let first = kept.then(|| loop_value(self.regs, kind.slots(), low + offset, lane) == variable);
-                Some(LoopState { pc: pc as Pc, variable, first })
-            }
-            _ => None,
-        })
+        loop_around(self.program, self.regs, self.pc, half, lane)
     }
+}
+
+/// The innermost counted loop around an operation, as a lane sees it.
+pub(crate) fn loop_around(program: &Program, regs: &Registers<'_>, at: Pc, half: u8, lane: usize) -> Option<LoopState> {
+    let before = program.ops.get(..at as usize)?;
+    before.iter().enumerate().rev().find_map(|(pc, op)| match *op {
+        Op::For { kind, iv, low, end, .. } if end > at => {
+            let offset = u32::from(half) * kind.slots();
+            let variable = loop_value(regs, kind.slots(), iv + offset, lane);
+            // Other slots may have been reused since the loop began.
+            let kept = program.constants.iter().any(|&(slot, ..)| slot == low + offset);
+            let first = kept.then(|| loop_value(regs, kind.slots(), low + offset, lane) == variable);
+            Some(LoopState { pc: pc as Pc, variable, first })
+        }
+        _ => None,
+    })
 }
 
 fn loop_value(regs: &Registers<'_>, slots: u32, reg: Reg, lane: usize) -> i64 {

@@ -12,6 +12,7 @@ use crate::emulator::asynchronous::execute::WarpAsync;
 use crate::emulator::asynchronous::fault::AsyncFault;
 use crate::emulator::asynchronous::state::{AsyncState, Wait};
 use crate::emulator::asynchronous::tensor_map::BoundMap;
+use crate::emulator::exact::{ExactMemory, Follower, Inexact};
 use crate::emulator::lanes::{LANES, Reg, Slot};
 use crate::emulator::memory::{BlockConflict, Conflict, GlobalMemory, SharedMemory, SharedRaces, Touch};
 use crate::emulator::op::Pc;
@@ -42,6 +43,8 @@ pub(crate) struct Warp {
     pub(crate) births: Births,
     pub(crate) progress: Progress,
     pub(crate) traffic: Traffic,
+    /// What goes along with the warp, where exact values are asked for or a difference was seen.
+    pub(crate) follower: Option<Box<Follower>>,
     /// Operations executed in this block.
     pub(crate) executed: u64,
     pub(crate) printed: Vec<String>,
@@ -73,6 +76,7 @@ impl Warp {
             births: Births::new(program),
             progress: Progress::default(),
             traffic: Traffic::default(),
+            follower: None,
             executed: 0,
             printed: Vec::new(),
             printed_dropped: 0,
@@ -102,6 +106,9 @@ impl Warp {
         self.asynchronous.clear();
         self.births.clear();
         self.progress = Progress::default();
+        if let Some(follower) = &mut self.follower {
+            follower.clear();
+        }
         self.executed = 0;
         self.printed.clear();
         self.printed_dropped = 0;
@@ -123,6 +130,8 @@ pub(crate) struct BlockMemory<'a> {
     pub(crate) rank: u32,
     /// Tensor maps, by parameter.
     pub(crate) maps: &'a [Option<BoundMap>],
+    /// What followers know together.
+    pub(crate) exact: &'a ExactMemory,
     /// What the warps of the cluster share, for kernels that have it.
     pub(crate) asynchronous: Option<&'a RefCell<AsyncState<'a>>>,
 }
@@ -138,6 +147,8 @@ pub(crate) enum Stop {
     NamedArrive { id: u32, threads: u32 },
     /// Waits; `pc` is at the operation, which is tried again.
     Wait(Wait),
+    /// An index wraps at the operation: a follower must see it.
+    Wraps,
     /// At the end.
     Done,
     /// Broke a rule; `pc` is at the operation.
@@ -206,6 +217,8 @@ pub(crate) enum FaultKind {
         high: i128,
         step: i128,
     },
+    /// A float or an index that is not what it should be.
+    Inexact(Box<Inexact>),
     /// A NaN or an infinity made of numbers.
     Number(Box<NumberFault>),
     /// A warp-wide operation with some lanes missing.

@@ -7,6 +7,7 @@ mod clusters;
 mod copies;
 mod mistakes;
 mod products;
+mod tensor_memory;
 
 use std::fmt::Write;
 
