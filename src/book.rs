@@ -28,6 +28,7 @@ chapters! {
     layouts = "../docs/src/reference/layouts.md",
     atoms = "../docs/src/reference/atoms.md",
     tiles = "../docs/src/reference/tiles.md",
+    cute = "../docs/src/reference/cute.md",
     threads = "../docs/src/reference/threads.md",
     collectives = "../docs/src/reference/collectives.md",
     hopper = "../docs/src/reference/hopper.md",

@@ -2,8 +2,8 @@
 
 pub use crate::Target;
 pub use crate::atoms::{
-    CopyAtom, Fragment, FragmentA, FragmentB, FragmentC, GlobalTile, LayoutResult, Mfma, MmaAtom, MmaSync, ScalarFma,
-    SharedTensor, Spread, Tf32, TiledCopy, TiledMma, conflict_free, copy, gemm, shared_tensor,
+    CopyAtom, Fragment, FragmentA, FragmentB, FragmentC, GlobalTile, LayoutResult, Mfma, MfmaBlocks, MmaAtom, MmaSync,
+    ScalarFma, SharedTensor, Spread, Tf32, TiledCopy, TiledMma, conflict_free, copy, gemm, shared_tensor,
 };
 pub use crate::layout::{ComposedLayout, Coord, IntTuple, Layout, LayoutError, Swizzle, Tiler};
 pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
@@ -19,10 +19,11 @@ pub use crate::types::{
     SharedArray, SharedSlice, SharedTile, Shuffle, Signed, SignedExt, Tensor, TensorMut, U8, U16, U32, U64, Vector,
     all, any, ballot, barrier, block_dim, block_id, broadcast_first, cp_async, cp_async_commit, cp_async_wait,
     elect_one, elements, fence, grid_dim, lane_id, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans,
-    ldmatrix_x4, ldmatrix_x4_trans, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8, mma_m16n8k8_tf32, mma_m16n8k16,
-    named_barrier, reduce_block, reduce_warp, release_next_grid, sched_barrier, shared, shared_array,
-    shared_array_named, shfl_down, shfl_idx, shfl_up, shfl_xor, target, thread_id, thread_index,
-    wait_for_previous_grid, warp_id, warp_sync,
+    ldmatrix_x4, ldmatrix_x4_trans, load_to_shared, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8, mma_m16n8k8_tf32,
+    mma_m16n8k16, named_barrier, reduce_block, reduce_warp, release_next_grid, sched_barrier, shared, shared_array,
+    shared_array_named, shfl_down, shfl_idx, shfl_up, shfl_xor, stmatrix_x1, stmatrix_x1_trans, stmatrix_x2,
+    stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans, target, thread_id, thread_index, wait_for_previous_grid,
+    warp_id, warp_sync,
 };
 pub use crate::{device_assert, layout, printf, static_assert};
 pub use lacewing_macros::*;

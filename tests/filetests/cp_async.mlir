@@ -13,6 +13,7 @@ gpu.func @k(%p: !llvm.ptr<1>, %n: i32) kernel attributes {known_block_size = arr
   %m = arith.cmpi sgt, %n, %z : i32
   "lw.cp_async"(%a, %p, %m) {bytes = 16 : i64} : (!llvm.ptr<3>, !llvm.ptr<1>, i1) -> () loc("copy.rs":7:9)
   "lw.cp_async"(%a, %p, %m) {bytes = 4 : i64} : (!llvm.ptr<3>, !llvm.ptr<1>, i1) -> ()
+  "lw.cp_async"(%a, %p, %m) {bytes = 8 : i64} : (!llvm.ptr<3>, !llvm.ptr<1>, i1) -> ()
   "lw.cp_async_commit"() : () -> ()
   "lw.cp_async_wait"() {groups = 1 : i64} : () -> ()
   gpu.return

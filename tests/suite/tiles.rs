@@ -254,6 +254,173 @@ fn copies_keep_to_the_tensor_and_move_every_element() {
     }
 }
 
+/// How shared memory is laid out on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    Plain,
+    /// Groups of three rows with a gap after each.
+    Threes,
+    /// Pieces of 16 bytes permuted by their row.
+    Swizzled,
+}
+
+/// A copy whose threads and tiles need not be powers of two.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    atom: CopyAtom,
+    places: [usize; 2],
+    values: [usize; 2],
+    tile: [usize; 2],
+    vector: usize,
+    between: Between,
+}
+
+impl Parts {
+    fn layout(self, bytes: usize) -> Result<ComposedLayout, LayoutError> {
+        let [rows, columns] = self.tile;
+        let plain = |layout: Layout| ComposedLayout::new(Swizzle::IDENTITY, layout);
+        match self.between {
+            Between::Plain => plain(layout![(rows, columns); (columns, 1)]?),
+            Between::Threes => plain(layout![((3, rows / 3), columns); ((columns, 3 * columns + 8), 1)]?),
+            Between::Swizzled => {
+                let base = (16 / bytes).trailing_zeros();
+                ComposedLayout::new(Swizzle::new(2, base, 3)?, layout![(rows, columns); (columns, 1)]?)
+            }
+        }
+    }
+}
+
+/// y = x by way of shared memory, tile by tile.
+#[kernel(block = [(parts.places[0] * parts.places[1]) as u32, 1, 1])]
+fn in_parts<T: Float>(#[comptime] parts: Parts, x: Tensor<T, 2>, y: TensorMut<T, 2>) {
+    let [rows, columns] = parts.places;
+    let tile = shared_tensor::<T>("tile", parts.layout(T::BYTES));
+    let tiled = TiledCopy::<T>::new(parts.atom, layout![(rows, columns); (columns, 1)], parts.values);
+    let at = (block_id(X), block_id(Y));
+    let part = tiled.partition_shared(&tile);
+    copy(&tiled, &tiled.partition_global(&x.tile(parts.tile, at).vectors(parts.vector)), &part);
+    if const_expr(target().is_nvidia()) {
+        cp_async_commit();
+        cp_async_wait(0);
+    }
+    barrier();
+    copy(&tiled, &part, &tiled.partition_global(&y.tile(parts.tile, at).vectors(parts.vector)));
+}
+
+/// Copies by `parts` on `target`: a tensor of these sides arrives. Gives the traced text.
+fn arrives<T: Float, H: ElementOf<T> + PartialEq + Debug>(
+    parts: Parts,
+    target: Target,
+    [rows, columns]: [usize; 2],
+    host: fn(f32) -> H,
+) -> String {
+    let device = Device::emulator(target).unwrap();
+    let numbers: Vec<H> = (0..rows * columns).map(|at| host((at % 2039) as f32)).collect();
+    let x = device.tensor_from_slice(&numbers, [rows, columns]).unwrap();
+    let mut y = device.tensor_uninit::<H, 2>([rows, columns]).unwrap();
+    let text = in_parts::<T>::new(parts).traced(target).unwrap_or_else(|error| panic!("{parts:?}: {error}")).text();
+    in_parts::<T>::new(parts)
+        .grid([rows.div_ceil(parts.tile[0]), columns.div_ceil(parts.tile[1]), 1])
+        .launch(&device, (&x, &mut y))
+        .unwrap_or_else(|error| panic!("{rows} x {columns} on {target}, {parts:?}: {error}"));
+    assert_eq!(y.to_vec().unwrap(), numbers, "{rows} x {columns} on {target}, {parts:?}");
+    text
+}
+
+/// Threads, values and tiles of any number: what does not divide is left to some of the threads.
+#[test]
+fn copies_by_any_number_of_threads() {
+    let half: fn(f32) -> f16 = f16::from_f32;
+    let at = |places, values, tile, vector, between| Parts {
+        atom: CopyAtom::Registers,
+        places,
+        values,
+        tile,
+        vector,
+        between,
+    };
+    use Between::{Plain, Threes};
+    for parts in [
+        at([6, 8], [1, 4], [36, 32], 4, Plain),
+        at([6, 8], [1, 4], [20, 48], 4, Plain),
+        at([5, 7], [3, 2], [45, 28], 2, Plain),
+        at([12, 8], [1, 4], [36, 32], 4, Threes),
+        at([6, 16], [1, 1], [15, 17], 1, Threes),
+        at([3, 32], [1, 3], [7, 99], 1, Plain),
+        at([16, 8], [1, 8], [8, 40], 8, Plain),
+    ] {
+        for (rows, columns) in [(36, 96), (7, 40), (50, 104), (1, 1)] {
+            let vector = if columns % parts.vector == 0 { parts.vector } else { 1 };
+            let parts = Parts { vector, ..parts };
+            arrives::<F16, _>(parts, Target::SM_80, [rows, columns], half);
+            arrives::<F16, _>(Parts { atom: CopyAtom::CpAsync, ..parts }, Target::SM_80, [rows, columns], half);
+        }
+    }
+}
+
+/// AMD's ways: bounded accesses, and copies straight to LDS, swizzled or not, at the end of a tensor or not.
+#[test]
+fn copies_by_the_atoms_of_amd() {
+    let (half, single): (fn(f32) -> f16, fn(f32) -> f32) = (f16::from_f32, |x| x);
+    let parts = |atom, places, values, tile, vector, between| Parts { atom, places, values, tile, vector, between };
+    for target in CDNA {
+        for between in [Between::Plain, Between::Threes, Between::Swizzled] {
+            for sides in [[48, 64], [47, 40], [1, 8]] {
+                let buffer = parts(CopyAtom::Buffer, [12, 8], [1, 8], [24, 64], 8, between);
+                let text = arrives::<F16, _>(buffer, target, sides, half);
+                assert!(text.contains("lw.buffer_load") && text.contains("lw.buffer_store"), "{buffer:?}");
+                assert!(!text.contains("lw.load_masked") && !text.contains("lw.store_masked"), "{buffer:?}");
+            }
+        }
+        // 4 bytes a lane on both; 16 on CDNA4, through registers on CDNA3.
+        for between in [Between::Plain, Between::Swizzled] {
+            for sides in [[48, 64], [45, 40], [1, 4], [3, 130]] {
+                let narrow = parts(CopyAtom::LoadToLds, [3, 64], [1, 1], [24, 64], 1, between);
+                let text = arrives::<F32, _>(narrow, target, sides, single);
+                assert!(text.contains("lw.buffer_load_lds") && !text.contains("lw.buffer_load\""), "{narrow:?}");
+            }
+            for sides in [[48, 64], [45, 40], [1, 8]] {
+                let wide = parts(CopyAtom::LoadToLds, [24, 8], [1, 8], [24, 64], 8, between);
+                let text = arrives::<F16, _>(wide, target, sides, half);
+                assert_eq!(text.contains("lw.buffer_load_lds"), target == Target::GFX950, "{wide:?} on {target}");
+            }
+        }
+        // Lanes that do not lie side by side go through registers.
+        let apart = parts(CopyAtom::LoadToLds, [3, 64], [1, 1], [24, 64], 1, Between::Threes);
+        assert!(!arrives::<F32, _>(apart, target, [48, 64], single).contains("load_lds"));
+    }
+}
+
+/// What a tile of 24 x 64 halves takes on CDNA4 where nothing lies outside: one copy for each 16 bytes of a lane, and no
+/// register in between.
+#[test]
+fn whole_tiles_go_straight_to_lds() {
+    #[kernel(block = [192, 1, 1])]
+    fn whole(x: Tensor<F16, 2>, y: TensorMut<F16, 1>) {
+        let tile = shared_tensor::<F16>("tile", layout![(48, 64); (64, 1)]);
+        let tiled = TiledCopy::<F16>::rows(CopyAtom::LoadToLds, 192, 64, 8);
+        copy(
+            &tiled,
+            &tiled.partition_global(&x.tile([48, 64], (0, 0)).vectors(8).whole()),
+            &tiled.partition_shared(&tile),
+        );
+        barrier();
+        y.at(thread_id(X)).store(tile.at((thread_id(X) % 48, 3)).load());
+    }
+    let traced = whole::new().traced(Target::GFX950).unwrap();
+    assert_eq!(traced.text().matches("lw.load_lds").count(), 2, "{}", traced.text());
+    let artifact = emit(&traced, Emit::Amdgcn, &EmitOptions::default()).unwrap();
+    let assembly = artifact.text().unwrap();
+    assert_eq!(assembly.matches("global_load_lds_dwordx4").count(), 2, "{assembly}");
+    assert!(!assembly.contains("ds_write") && !assembly.contains("s_cbranch"), "{assembly}");
+    let numbers: Vec<f16> = (0..48 * 64).map(|at| f16::from_f32((at % 2039) as f32)).collect();
+    let device = Device::emulator(Target::GFX950).unwrap();
+    let x = device.tensor_from_slice(&numbers, [48, 64]).unwrap();
+    let mut y = device.tensor_uninit::<f16, 1>([192]).unwrap();
+    whole::new().grid([1, 1, 1]).launch(&device, (&x, &mut y)).unwrap();
+    assert!(y.to_vec().unwrap().iter().enumerate().all(|(t, &value)| value == numbers[t % 48 * 64 + 3]));
+}
+
 /// The emulator does not let a promise be broken: rows of 7 elements are not aligned to 16 bytes.
 #[test]
 fn a_broken_promise_of_vectors_is_reported() {
@@ -413,6 +580,55 @@ fn layouts_without_bank_conflicts_are_found_for_every_target() {
         }
         let plain = ComposedLayout::new(Swizzle::IDENTITY, layout![(64, 64); (64, 1)].unwrap()).unwrap();
         assert!(!access_conflicts(target, &plain, 2, &access).unwrap().is_free());
+    }
+}
+
+/// y = the numbers of its elements, row by row, by way of sums and shared memory.
+#[kernel(block = [128, 1, 1])]
+fn numbered<T>(#[comptime] storage: Storage, y: TensorMut<T, 2>)
+where
+    T: Float + CastTarget,
+{
+    let mma = TiledMma::<MmaSync<16, 8, 16, F16>>::new([2, 2]);
+    let mut acc = mma.accumulators(64, 48);
+    let [row, column] = mma.thread_coordinate(64, 48);
+    for element in constexpr(acc.elements()) {
+        let number = (row + (element.row as i32)) * 48 + column + (element.column as i32);
+        // Numbers that 16 bits hold.
+        acc.set(element.atom, element.value, (number % 251).cast::<F32>());
+    }
+    let tile = shared_tensor::<T>("tile", storage.layout(64, 48, 2));
+    mma.store_c(&acc, &tile);
+    barrier();
+    let tiled = TiledCopy::<T>::rows(CopyAtom::Registers, 128, 16, 1);
+    copy(&tiled, &tiled.partition_shared(&tile), &tiled.partition_global(&y.tile([64, 48], (0, 0))));
+}
+
+/// Sums go to shared memory four matrices at a time where the chip can, and arrive the same where it cannot.
+#[test]
+fn sums_go_to_shared_memory_by_stmatrix() {
+    for target in [Target::SM_80, Target::SM_90A, Target::SM_100A] {
+        for storage in Storage::ALL {
+            let traced = numbered::<BF16>::new(storage).traced(target).unwrap();
+            let text = traced.text();
+            let (count, transposed) = (text.matches("lw.stmatrix").count(), text.contains("trans = true"));
+            // A warp has 32 x 24 sums: 12 matrices.
+            let wanted = if target == Target::SM_80 { 0 } else { 3 };
+            assert_eq!((count, transposed), (wanted, wanted > 0 && storage == Storage::Across), "{target} {storage:?}");
+            let device = Device::emulator(target).unwrap();
+            let mut y = device.tensor_uninit::<bf16, 2>([64, 48]).unwrap();
+            numbered::<BF16>::new(storage).grid([1, 1, 1]).launch(&device, (&mut y,)).unwrap();
+            let right = |(at, &x): (usize, &bf16)| x == bf16::from_f32((at % 251) as f32);
+            assert!(y.to_vec().unwrap().iter().enumerate().all(right), "{target} {storage:?}");
+        }
+    }
+    // The layout that `ldmatrix` reads without conflicts takes the sums without conflicts.
+    let mma = TiledMma::<MmaSync<16, 8, 16, F16>>::new([2, 2]);
+    for trans in [false, true] {
+        let (shape, stores) = ([64, 64], mma.matrix_accesses(Role::C, [64, 64], trans));
+        assert!(stores.len() == 4 * 4 && stores.iter().all(|access| access.store && access.lanes.len() == 32));
+        let layout = conflict_free(Target::SM_90A, shape, 2, Spread::Swizzle, &stores).unwrap();
+        assert_eq!(layout.to_string(), "Sw<3,3,3> o 0 o (64,64):(64,1)");
     }
 }
 

@@ -6,6 +6,7 @@
 mod book;
 mod checks;
 mod ci;
+mod count;
 mod demo;
 mod needs;
 mod process;
@@ -32,6 +33,8 @@ usage: cargo xtask COMMAND
   ci    [--no-tests]
           everything that a change must pass: format, lints, docs, repository checks, tests
   check   the repository checks alone (no LLVM needed)
+  count [--at COMMIT] SNAPSHOT..
+          instructions in snapshots of assembly (tests/snapshots), as they are or as they were
 
   --no-install            print the commands that would install what is missing, and fail
   --add-llvm-repository   allow adding LLVM's own apt repository where the distribution has no LLVM 22
@@ -45,6 +48,7 @@ enum Command {
     Test(setup::Options, Vec<String>),
     Ci { tests: bool },
     Check,
+    Count { commit: Option<String>, names: Vec<String> },
     Help,
 }
 
@@ -62,6 +66,16 @@ fn parse(args: &[String]) -> Result<Command, String> {
     }
     if name == "ci" && own == ["--no-tests"] && forwarded.is_empty() {
         return Ok(Command::Ci { tests: false });
+    }
+    if name == "count" {
+        let (commit, names) = match own {
+            [at, commit, names @ ..] if at == "--at" => (Some(commit.clone()), names),
+            names => (None, names),
+        };
+        if names.is_empty() || names.iter().any(|name| name.starts_with('-')) {
+            return Err("`count` needs names of snapshots".into());
+        }
+        return Ok(Command::Count { commit, names: names.to_vec() });
     }
     let mut options = setup::Options::default();
     for arg in own {
@@ -97,6 +111,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Test(options, args) => suite::run(&workspace, options, args),
         Command::Ci { tests } => ci::run(&workspace, *tests),
         Command::Check => checks::run(&workspace),
+        Command::Count { commit, names } => count::run(&workspace, commit.as_deref(), names),
         Command::Help => {
             print!("{USAGE}");
             Ok(())
@@ -141,6 +156,13 @@ mod tests {
         assert_eq!(parsed("setup --fast"), Err("`setup` has no option `--fast`".into()));
         assert_eq!(parsed("demo -- x"), Err("`demo` takes nothing after `--`".into()));
         assert_eq!(parsed("dance"), Err("no such command: `dance`".into()));
+        let count = |commit: Option<&str>, names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Ok(Command::Count { commit: commit.map(str::to_owned), names })
+        };
+        assert_eq!(parsed("count matmul@sm_80.ptx"), count(None, &["matmul@sm_80.ptx"]));
+        assert_eq!(parsed("count --at 2809a71 a b"), count(Some("2809a71"), &["a", "b"]));
+        assert_eq!(parsed("count --at 2809a71"), Err("`count` needs names of snapshots".into()));
         assert_eq!(parsed(""), Err("no command given".into()));
     }
 

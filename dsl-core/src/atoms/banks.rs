@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::shared_tensor::IntoLayout;
 use crate::layout::banks::WORD;
-use crate::layout::{BankConflicts, ComposedLayout, Layout, LayoutError, Swizzle};
+use crate::layout::{BankConflicts, ComposedLayout, Dim, Layout, LayoutError, Swizzle};
 use crate::{Target, Vendor};
 
 /// One access of a warp to a tile in shared memory.
@@ -65,7 +65,7 @@ pub fn access_conflicts(
         let mut addresses = Vec::new();
         for lane in phase {
             let Some(&[row, column]) = access.lanes.get(lane) else { continue };
-            let byte = layout.crd2idx((row, column))? * element_bytes as i64;
+            let byte = Dim::from(layout.crd2idx((row, column))?).times(&element_bytes.into())?.get("an address")?;
             if byte % width != 0 {
                 return refused("an address", byte, "it must be a multiple of the access's width");
             }

@@ -1,5 +1,7 @@
 //! Static layouts as plain numbers, for looking at all of a tile at once.
 
+use std::collections::BTreeSet;
+
 use crate::layout::{ComposedLayout, Layout, LayoutError};
 
 /// A static layout of two modes: extents and strides of each, innermost first.
@@ -8,6 +10,9 @@ pub(super) struct Flat {
     modes: [Vec<(i64, i64)>; 2],
     offset: i64,
 }
+
+/// The largest tile.
+const MAX_ELEMENTS: i64 = 1 << 22;
 
 fn modes_of(layout: &Layout) -> Result<Vec<(i64, i64)>, LayoutError> {
     let flat = layout.coalesce()?;
@@ -27,6 +32,11 @@ impl Flat {
                 why: "a tile has rows and columns: fix its other modes",
             });
         }
+        let size = inner.static_size()?;
+        if size > MAX_ELEMENTS {
+            let why = "copies and products are written out element by element, up to 2^22";
+            return Err(LayoutError::Argument { what: "a tile's size", value: size, why });
+        }
         let modes = [modes_of(&inner.mode(&[0])?)?, modes_of(&inner.mode(&[1])?)?];
         Ok(Self { modes, offset: layout.offset() })
     }
@@ -41,17 +51,43 @@ impl Flat {
         usize::try_from(extents.product::<i64>()).unwrap_or(1)
     }
 
-    /// The index of a coordinate inside the shape.
+    /// The index of a coordinate. Beyond the shape the last mode of each dimension goes on, as in CuTe.
     pub(super) fn at(&self, coordinate: [usize; 2]) -> i64 {
-        let mut index = self.offset;
-        for (modes, part) in self.modes.iter().zip(coordinate) {
-            let mut rest = part as i64;
-            for &(extent, stride) in modes {
-                index += rest % extent * stride;
-                rest /= extent;
+        let parts = self.modes.iter().zip(coordinate);
+        self.offset + parts.map(|(modes, part)| index_of(modes, part)).sum::<i64>()
+    }
+
+    /// Whether in a dimension the index of `start + step` is the sum of the indices of both, for all that lie inside the
+    /// shape; otherwise the first two for which it is not.
+    pub(super) fn splits(
+        &self,
+        dimension: usize,
+        starts: &BTreeSet<usize>,
+        steps: &BTreeSet<usize>,
+    ) -> Result<(), [usize; 2]> {
+        let Some(modes) = self.modes.get(dimension).filter(|modes| modes.len() > 1) else { return Ok(()) };
+        let extent = self.extent(dimension);
+        for &start in starts {
+            for &step in steps.iter().take_while(|&step| start + step < extent) {
+                if index_of(modes, start + step) != index_of(modes, start) + index_of(modes, step) {
+                    return Err([start, step]);
+                }
             }
         }
-        index
+        Ok(())
+    }
+
+    /// The one stride of a dimension; `None` where it has nested modes.
+    pub(super) fn stride(&self, dimension: usize) -> Option<i64> {
+        match self.modes.get(dimension)?[..] {
+            [(_, stride)] => Some(stride),
+            _ => None,
+        }
+    }
+
+    /// Where the first element lies.
+    pub(super) fn offset(&self) -> i64 {
+        self.offset
     }
 
     /// How many neighbours along `mode` are neighbours in memory and aligned to their own size: the largest power of
@@ -76,29 +112,76 @@ impl Flat {
     }
 }
 
-impl Flat {
-    /// Whether `at(a + b) == at(a) + at(b) - at(0)` for coordinates whose parts have no bits in common in powers of two:
-    /// true of plain strides always, of nested modes where all their extents are powers of two.
-    pub(super) fn is_additive(&self) -> bool {
-        self.modes.iter().all(|modes| modes.len() < 2 || modes.iter().all(|(extent, _)| extent.count_ones() == 1))
+/// The index of a coordinate in the modes of one dimension, of which the last goes on beyond its extent.
+fn index_of(modes: &[(i64, i64)], coordinate: usize) -> i64 {
+    let (mut rest, mut index) = (coordinate as i64, 0);
+    let last = modes.len().saturating_sub(1);
+    for (position, &(extent, stride)) in modes.iter().enumerate() {
+        let digit = if position == last { rest } else { rest % extent };
+        index += digit * stride;
+        rest /= extent;
     }
+    index
 }
 
-/// A function of `0 .. count`, a power of two, as a layout of its bits; `None` where it is none.
+/// A function of `0 .. count` as its first value and a layout of what is added to it; `None` where there is no such layout,
+/// or one with negative strides.
+///
+/// The first mode is the longest run of equal steps that divides the count: the lengths of all such runs divide it. The
+/// starts of the runs are the rest of the layout.
 pub(super) fn linear(count: usize, f: impl Fn(usize) -> i64) -> Option<(i64, Layout)> {
-    let bits = count.checked_ilog2().filter(|_| count.is_power_of_two())?;
-    let first = f(0);
-    let strides: Vec<i64> = (0..bits).map(|bit| f(1 << bit) - first).collect();
-    let sum = |number: usize| {
-        let set = strides.iter().enumerate().filter(|(bit, _)| number >> bit & 1 == 1);
-        set.map(|(_, stride)| stride).sum::<i64>()
-    };
-    if (0..count).any(|number| f(number) != first + sum(number)) || strides.iter().any(|stride| *stride < 0) {
-        return None;
+    let mut starts: Vec<i64> = (0..count).map(f).collect();
+    let first = starts.first().copied()?;
+    let (mut extents, mut strides) = (Vec::new(), Vec::new());
+    while let [start, next, ..] = starts[..] {
+        let step = next - start;
+        let even = |part: &[i64]| part.iter().zip(part.iter().skip(1)).all(|(a, b)| b - a == step);
+        let runs = |length: &usize| starts.len().is_multiple_of(*length) && starts.chunks(*length).all(even);
+        let run = (2..=starts.len()).rev().find(runs).filter(|_| step >= 0)?;
+        extents.push(run as i64);
+        strides.push(step);
+        starts = starts.into_iter().step_by(run).collect();
     }
-    let layout = match strides.len() {
-        0 => Layout::unit(),
-        _ => Layout::new(vec![2_i64; strides.len()], strides).ok()?,
-    };
+    let layout = if extents.is_empty() { Layout::unit() } else { Layout::new(extents, strides).ok()? };
     Some((first, layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atoms::IntoLayout;
+
+    /// Every layout of non-negative strides is found again from its values, also where its extents are no powers of two;
+    /// what is no layout is not.
+    #[test]
+    fn functions_are_recognised_as_layouts() {
+        for text in
+            ["(4,3):(1,16)", "(3,5,2):(0,7,100)", "(6,2):(2,1)", "12:1", "1:0", "(7,3):(3,0)", "(2,3,4):(12,4,1)"]
+        {
+            let layout: Layout = text.parse().unwrap();
+            let count = layout.static_size().unwrap() as usize;
+            let (first, found) = linear(count, |at| 5 + layout.crd2idx(at).unwrap()).unwrap();
+            assert_eq!(first, 5, "{text}");
+            for at in 0..count {
+                assert_eq!(found.crd2idx(at).unwrap(), layout.crd2idx(at).unwrap(), "{text} as {found}");
+            }
+            assert_eq!(found.coalesce().unwrap(), layout.coalesce().unwrap(), "{text}");
+        }
+        assert_eq!(linear(6, |at| [0, 1, 2, 3, 4, 6][at]), None);
+        assert_eq!(linear(8, |at| (at ^ (at >> 1)) as i64), None);
+        assert_eq!(linear(4, |at| -(at as i64)), None);
+        assert_eq!(linear(0, |_| 0), None);
+    }
+
+    #[test]
+    fn a_dimension_splits_where_no_digit_carries() {
+        let flat = Flat::of(&"((3,4),8):((1,24),3)".parse::<Layout>().unwrap().into_layout().unwrap()).unwrap();
+        let set = |numbers: &[usize]| numbers.iter().copied().collect::<BTreeSet<_>>();
+        // Whole groups of three, then what lies inside of one.
+        assert_eq!(flat.splits(0, &set(&[0, 3, 6, 9]), &set(&[0, 1, 2])), Ok(()));
+        assert_eq!(flat.splits(0, &set(&[0, 2]), &set(&[0, 4])), Err([2, 4]));
+        assert_eq!(flat.splits(1, &set(&[0, 1, 5]), &set(&[0, 1, 2])), Ok(()));
+        // The last mode goes on.
+        assert_eq!(flat.at([12, 9]), 96 + 27);
+    }
 }

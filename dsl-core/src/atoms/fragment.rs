@@ -161,7 +161,8 @@ impl<M: MmaAtom, R: OperandRole> Fragment<M, R> {
     pub fn coordinate(&self, at: [usize; 2], value: usize) -> [usize; 2] {
         let [rows, columns] = M::SPEC.extents(R::ROLE);
         let index = Self::OPERAND.tv.index(0, value);
-        [at[0] * rows + index % rows, at[1] * columns + index / rows]
+        let along = |i: usize, extent: usize, inside: usize| at[i].saturating_mul(extent).saturating_add(inside);
+        [along(0, rows, index % rows), along(1, columns, index / rows)]
     }
 
     fn check(&self, at: [usize; 2], value: usize, loc: Loc) -> bool {
@@ -183,12 +184,17 @@ impl<M: MmaAtom, R: OperandRole> Fragment<M, R> {
         if !self.check(at, value, loc) {
             return R::Element::<M>::from_raw(trace::refused(IrType::Scalar(operand.element), loc));
         }
-        let register = self.atom(at).get(value / operand.pack).copied().unwrap_or(RawValue::DEAD);
-        let raw = match operand.pack {
+        R::Element::<M>::from_raw(self.value(at, value, loc).unwrap_or(RawValue::DEAD))
+    }
+
+    /// A value, taken out of its register.
+    pub(super) fn value(&self, at: [usize; 2], value: usize, loc: Loc) -> Option<RawValue> {
+        let operand = Self::OPERAND;
+        let register = self.atom(at).get(value / operand.pack).copied()?;
+        Some(match operand.pack {
             1 => register,
             pack => extract(operand.element, register, value % pack, loc),
-        };
-        R::Element::<M>::from_raw(raw)
+        })
     }
 
     /// Replaces value `value` of atom `at`.
@@ -292,8 +298,18 @@ pub(super) fn grid_of(spec: &MmaSpec, role: Role, shape: [usize; 2], loc: Loc) -
         let label = format!("operand {role} of `{}` is {rows} x {columns}", spec.name());
         trace::error(loc, Diagnostic::error(message).label(label).help("round the tile up to whole atoms"));
     }
-    [shape[0].div_ceil(extents[0]).max(1), shape[1].div_ceil(extents[1]).max(1)]
+    let grid = [0, 1].map(|i| shape[i].div_ceil(extents[i]).max(1));
+    if grid[0].saturating_mul(grid[1]).saturating_mul(spec.operand(role).registers()) > MAX_REGISTERS {
+        let message = format!("operand {role} of {} x {} elements in the registers of one warp", shape[0], shape[1]);
+        let label = format!("more than {MAX_REGISTERS} registers a thread");
+        trace::error(loc, Diagnostic::error(message).label(label).help("take smaller tiles, or more warps"));
+        return [1, 1];
+    }
+    grid
 }
+
+/// Registers of a fragment: many times what a thread has, and few enough to be written out.
+const MAX_REGISTERS: usize = 4096;
 
 impl<M: MmaAtom> FragmentC<M> {
     /// Accumulators of a tile of one warp, all 0.
@@ -305,7 +321,10 @@ impl<M: MmaAtom> FragmentC<M> {
             false => Constant::Int(0),
         };
         let grid = grid_of(&M::SPEC, Role::C, [rows, columns], loc);
-        let zero = trace::constant(M::SPEC.c.element, zero, loc);
+        let mut zero = trace::constant(M::SPEC.c.element, zero, loc);
+        if M::SPEC.c.pack > 1 {
+            zero = trace::emit1("vector.broadcast", &[zero], M::SPEC.c.register_type(), &[], loc);
+        }
         Self::from_registers(vec![zero; grid[0] * grid[1] * M::SPEC.c.registers()], grid)
     }
 
@@ -349,7 +368,7 @@ impl<M: MmaAtom> FragmentC<M> {
                 .map(|value| {
                     let found = sums.binary_search_by_key(&[value.row, value.column], at).ok()?;
                     let sum = sums.get(found)?;
-                    self.atom(sum.atom).get(sum.value).copied()
+                    self.value(sum.atom, sum.value, loc)
                 })
                 .collect();
             let Some(values) = values else {

@@ -37,6 +37,19 @@ impl<T: Scalar, A: Access> State for GlobalTile<T, A> {
 }
 impl<T: Scalar, A: Access> Carried for GlobalTile<T, A> {}
 
+/// A tile's memory as a bounded buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounded {
+    pub base: RawValue,
+    /// As an `I64`.
+    pub bytes: RawValue,
+}
+
+/// Some neighbours as they lie in memory.
+pub(super) fn run_type(element: ScalarType, width: usize) -> IrType {
+    place::stored(if width == 1 { IrType::Scalar(element) } else { IrType::Vector(element, width) })
+}
+
 fn wide(value: i64, loc: Loc) -> RawValue {
     trace::constant(ScalarType::I64, Constant::Int(value), loc)
 }
@@ -146,14 +159,99 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
 
     /// `width` elements from a coordinate on; zeros outside the tensor.
     pub(super) fn load(&self, at: [Offset; 2], width: usize, loc: Loc) -> RawValue {
-        let ty = if width == 1 { IrType::Scalar(T::TYPE) } else { IrType::Vector(T::TYPE, width) };
+        let ty = run_type(T::TYPE, width);
         let align = [("align", Attr::Int((T::BYTES * width) as i64))];
         let address = self.address(at, loc);
         let Some(mask) = self.inside(at, loc) else { return trace::emit1("lw.load", &[address], ty, &align, loc) };
         let zero = if T::TYPE.is_float() { Constant::Float(0.0) } else { Constant::Int(0) };
-        let zero = trace::constant(T::TYPE, zero, loc);
+        let zero = trace::constant(place::stored(IrType::Scalar(T::TYPE)).element().unwrap_or(T::TYPE), zero, loc);
         let zero = if width == 1 { zero } else { trace::emit1("vector.broadcast", &[zero], ty, &[], loc) };
         trace::emit1("lw.load_masked", &[address, mask, zero], ty, &align, loc)
+    }
+
+    /// Whether a part of the tile may lie outside of the tensor.
+    pub(super) fn has_residue(&self) -> bool {
+        self.left.iter().any(Option::is_some)
+    }
+
+    /// The tile as a bounded buffer that begins at its first element and ends with the tensor, or with the tile where that
+    /// is promised to lie inside.
+    ///
+    /// Offsets into it are of 32 bits: a tile that spans more stops the kernel.
+    pub(super) fn bounded(&self, loc: Loc) -> Bounded {
+        let int = |value| wide(value, loc);
+        let long = |op, a, b| arith::binary(op, ScalarType::I64, a, b, loc);
+        let compare = |cmp, a, b| arith::compare(cmp, ScalarType::I64, a, b, loc);
+        let both = |a, b| trace::emit1("arith.andi", &[a, b], IrType::BOOL, &[], loc);
+        let (mut last, mut reach, mut filled, mut upward) = (None, None, None, None);
+        let and = |before: Option<RawValue>, next| Some(before.map_or(next, |before| both(before, next)));
+        let plus = |before: Option<RawValue>, next| Some(before.map_or(next, |before| long(Binary::Add, before, next)));
+        for dimension in 0..2 {
+            let whole = int(self.shape[dimension] as i64);
+            let extent = match self.left[dimension] {
+                Some(left) => trace::emit1("arith.extsi", &[left], IrType::I64, &[], loc),
+                None => whole,
+            };
+            let before = |extent| self.scaled(dimension, long(Binary::Sub, extent, int(1)), loc);
+            last = plus(last, before(extent));
+            reach = plus(reach, before(whole));
+            filled = and(filled, compare(Cmp::Gt, extent, int(0)));
+            upward = and(upward, compare(Cmp::Ge, self.strides[dimension], int(0)));
+        }
+        let nothing = int(0);
+        let end = long(Binary::Add, last.unwrap_or(nothing), int(1));
+        let bytes = long(Binary::Mul, end, int(T::BYTES as i64));
+        let bytes = match filled {
+            Some(filled) => trace::emit1("arith.select", &[filled, bytes, nothing], IrType::I64, &[], loc),
+            None => bytes,
+        };
+        let limit = int(i64::from(i32::MAX) / T::BYTES as i64);
+        let short = and(upward, compare(Cmp::Lt, reach.unwrap_or(nothing), limit));
+        if let Some(short) = short.filter(|&short| trace::known(short) != Some(1)) {
+            let message =
+                "a tile that is copied as a bounded buffer spans 2 GiB or goes backwards: use `CopyAtom::Registers`";
+            trace::emit0("lw.assert", &[short], &[("message", Attr::Str(message.to_owned()))], loc);
+        }
+        Bounded { base: self.base, bytes }
+    }
+
+    /// Elements from the tile's first one to a coordinate.
+    pub(super) fn bounded_offset(&self, at: [Offset; 2], loc: Loc) -> RawValue {
+        let mut terms = Vec::new();
+        for (dimension, at) in at.into_iter().enumerate() {
+            let scaled = |value| match self.contiguous == Some(dimension) {
+                true => value,
+                // That the product fits is asserted where the buffer is made.
+                false => {
+                    let stride = trace::emit1("arith.trunci", &[self.strides[dimension]], IrType::I32, &[], loc);
+                    place::scaled(value, stride, ScalarType::I32, loc)
+                }
+            };
+            terms.extend(at.value.map(scaled));
+            if at.known != 0 {
+                terms.push(scaled(trace::constant(ScalarType::I32, Constant::Int(at.known), loc)));
+            }
+        }
+        let zero = || trace::constant(ScalarType::I32, Constant::Int(0), loc);
+        place::sum(terms, ScalarType::I32, loc).unwrap_or_else(zero)
+    }
+
+    fn bounded_access(&self, bounded: &Bounded, at: [Offset; 2], loc: Loc) -> [RawValue; 4] {
+        let all = || trace::constant(ScalarType::Bool, Constant::Int(1), loc);
+        let mask = self.inside(at, loc).unwrap_or_else(all);
+        [bounded.base, bounded.bytes, self.bounded_offset(at, loc), mask]
+    }
+
+    /// [`GlobalTile::load`] from the tile's buffer.
+    pub(super) fn load_bounded(&self, bounded: &Bounded, at: [Offset; 2], width: usize, loc: Loc) -> RawValue {
+        let operands = self.bounded_access(bounded, at, loc);
+        trace::emit1("lw.buffer_load", &operands, run_type(T::TYPE, width), &[], loc)
+    }
+
+    /// Stores some neighbours to the tile's buffer; nothing outside the tensor.
+    pub(super) fn store_bounded(&self, bounded: &Bounded, at: [Offset; 2], value: RawValue, loc: Loc) {
+        let [base, bytes, offset, mask] = self.bounded_access(bounded, at, loc);
+        trace::emit0("lw.buffer_store", &[value, base, bytes, offset, mask], &[], loc);
     }
 
     /// Whether a coordinate is inside the tensor; `None` where it surely is.
@@ -178,6 +276,17 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
     }
 }
 
+/// The sides of a tile; an error at `loc` where they are none.
+fn checked_shape(shape: [usize; 2], loc: Loc) -> [usize; 2] {
+    let small = |side: &usize| (1..=1 << 30).contains(side);
+    if shape.iter().all(small) {
+        return shape;
+    }
+    let message = format!("a tile of {} x {} elements", shape[0], shape[1]);
+    trace::error(loc, Diagnostic::error(message).label("each side has from 1 to 2^30"));
+    [1, 1]
+}
+
 macro_rules! tiles {
     ($($tensor:ident $access:ident)*) => { $(
         impl<T: Scalar> $tensor<T, 2> {
@@ -185,6 +294,7 @@ macro_rules! tiles {
             /// is left of the tensor as its residue.
             #[track_caller]
             pub fn tile(self, shape: [usize; 2], coordinate: impl Indices<2>) -> GlobalTile<T, crate::types::$access> {
+                let shape = checked_shape(shape, Location::caller());
                 let view = self.local_tile(shape, coordinate);
                 let (base, left, strides) = view.parts();
                 GlobalTile::new(base, shape, left, strides)

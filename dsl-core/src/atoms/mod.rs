@@ -14,10 +14,13 @@
 
 mod banks;
 mod copy_spec;
+mod copying;
+mod direct;
 mod draw;
 mod flat;
 mod fragment;
 mod global_tile;
+mod matrix_store;
 mod offset;
 mod operand_load;
 mod shared_tensor;
@@ -25,18 +28,23 @@ mod spec;
 mod table;
 mod tiled_copy;
 mod tiled_mma;
+mod warpgroup;
 
 #[cfg(test)]
 mod tests;
 
 pub use banks::{Spread, WarpAccess, access_conflicts, bank_phases, conflict_free};
 pub use copy_spec::{COPY_TABLE, CopySpec, Memory};
+pub use copying::{CopyPair, copy};
 pub use draw::{Cell, Drawing, MAX_EXTENT};
 pub use fragment::{Element, FactorA, FactorB, Fragment, FragmentA, FragmentB, FragmentC, gemm, operand};
 pub use global_tile::GlobalTile;
 pub use operand_load::{GlobalOperand, SharedOperand};
 pub use shared_tensor::{IntoLayout, LayoutResult, SharedTensor, shared_tensor};
 pub use spec::{Chips, MatrixOp, MmaSpec, OperandSpec, Role, Tv};
-pub use table::{AccumulatorAsA, AccumulatorAsB, MMA_TABLE, Mfma, MmaAtom, MmaSync, ScalarFma, Tf32};
-pub use tiled_copy::{CopyAtom, CopyPair, GlobalPart, SharedPart, TiledCopy, copy};
+pub use table::{
+    AccumulatorAsA, AccumulatorAsB, MMA_TABLE, Mfma, MfmaBlocks, MmaAtom, MmaSync, ScalarFma, Tf32, Widest,
+};
+pub use tiled_copy::{CopyAtom, GlobalPart, SharedPart, TiledCopy};
 pub use tiled_mma::{GlobalSums, TiledMma};
+pub use warpgroup::{BoxSpec, PanelLayout, WGMMA_ROWS, WGMMA_TABLE, WgmmaSpec, byte_swizzle};

@@ -118,6 +118,21 @@ impl Offset {
         Ok(sum)
     }
 
+    /// Quotient and remainder by a power of two.
+    pub(super) fn split(self, divisor: i64, loc: Loc) -> [Self; 2] {
+        let (low, shift) = (divisor - 1, divisor.trailing_zeros());
+        let Some(value) = self.value else { return [Self::known(self.known >> shift), Self::known(self.known & low)] };
+        let (known, value, bits) = match self.known & self.bits {
+            0 => (self.known, value, self.bits),
+            _ => (0, self.materialize(loc), i64::MAX >> 2),
+        };
+        let part = |known, value, bits| Self { known, value: (bits != 0).then_some(value), bits };
+        [
+            part(known >> shift, quotient(value, divisor, loc), bits >> shift),
+            part(known & low, remainder(value, divisor, loc), bits & low),
+        ]
+    }
+
     /// The offset as a value.
     pub(super) fn materialize(self, loc: Loc) -> RawValue {
         match self.value {

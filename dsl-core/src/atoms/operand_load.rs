@@ -1,5 +1,6 @@
 //! How the operands of a matrix instruction come from shared memory to registers.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::panic::Location;
 
@@ -47,11 +48,11 @@ pub struct SharedOperand<M: MmaAtom, R: OperandRole> {
     kind: PhantomData<(M, R)>,
 }
 
-/// Rows of 16 bytes and their matrices: what `ldmatrix` moves.
-const ROW_BYTES: usize = 16;
+/// Rows of 16 bytes and their matrices: what `ldmatrix` and `stmatrix` move.
+pub(super) const ROW_BYTES: usize = 16;
 
 /// Whether each register is a matrix of `ldmatrix`: lane t has bytes `4 (t % 4)` to `4 (t % 4) + 3` of row t / 4.
-fn registers_are_matrix_rows(operand: &OperandSpec, rows: usize) -> bool {
+pub(super) fn registers_are_matrix_rows(operand: &OperandSpec, rows: usize) -> bool {
     let bytes = operand.element.bytes();
     if operand.threads() != 32 || operand.pack * bytes != 4 {
         return false;
@@ -64,6 +65,51 @@ fn registers_are_matrix_rows(operand: &OperandSpec, rows: usize) -> bool {
         let (row, column) = at(0, v - v % operand.pack);
         (0..32).all(|t| at(t, v) == (row + t / 4, column + t % 4 * operand.pack + v % operand.pack))
     })
+}
+
+/// How many of the matrices that are left one instruction moves: four, two or one.
+pub(super) fn at_once(left: usize) -> usize {
+    if left >= 4 { 4 } else { left.clamp(1, 2) }
+}
+
+/// The element at which the row begins that thread t of the block names of a warp's first `size` matrices, which begin at
+/// these rows and columns of its part of an operand. `None` where the later groups of as many do not lie alike.
+pub(super) fn lane_rows<M: MmaAtom>(
+    mma: &TiledMma<M>,
+    partition: &Partition,
+    (role, part): (Role, [usize; 2]),
+    (matrices, size): (&[[usize; 2]], usize),
+    trans: bool,
+    loc: Loc,
+) -> Option<Offset> {
+    let place = |t: usize| {
+        let lane = t % 32;
+        let [row, column] = matrices.get(lane / 8 % matrices.len().clamp(1, size)).copied().unwrap_or([0; 2]);
+        let warp = mma.part_of(role, t);
+        let base = [warp[0] * part[0], warp[1] * part[1]];
+        match trans {
+            false => [base[0] + row + lane % 8, base[1] + column],
+            true => [base[0] + row, base[1] + column + lane % 8],
+        }
+    };
+    // All groups begin alike, or each would need its own addresses.
+    let group = |first: usize| -> Vec<i64> {
+        let start = matrices.get(first).map_or(0, |&at| partition.flat.at(at));
+        matrices.iter().skip(first).take(size).map(|&at| partition.flat.at(at) - start).collect()
+    };
+    let first = group(0);
+    if (0..matrices.len()).step_by(size).any(|at| !first.starts_with(&group(at))) {
+        return None;
+    }
+    // A thread's row of a later group is that of the first one and a constant.
+    for dimension in 0..2 {
+        let starts: BTreeSet<usize> = (0..mma.threads()).map(|t| place(t)[dimension]).collect();
+        let steps = matrices.iter().step_by(size).map(|at| at[dimension]).collect();
+        partition.flat.splits(dimension, &starts, &steps).ok()?;
+    }
+    let (start, digits) = linear(mma.threads(), |t| partition.flat.at(place(t)))?;
+    let offset = or_stop(Offset::of_thread(&digits, ids::linear_thread(loc), loc), loc)?;
+    Some(offset.plus(Offset::known(start - partition.flat.at([0, 0])), loc))
 }
 
 impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
@@ -100,7 +146,7 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
         let across = partition.widest(0) >= elements && operand.element.bytes() == 2;
         if M::SPEC.op == MatrixOp::MmaSync && (straight || across) && registers_are_matrix_rows(&operand, rows) {
             let trans = !straight;
-            if let Some(lanes) = self.lane_rows(mma, partition, trans, loc) {
+            if let Some(lanes) = lane_rows(mma, partition, (R::ROLE, self.part), (&self.matrices(0), 4), trans, loc) {
                 return Plan::Matrices { trans, lanes };
             }
         }
@@ -111,33 +157,6 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
 
     fn matrices(&self, step: usize) -> Vec<[usize; 2]> {
         matrices(&Self::OPERAND, M::SPEC.extents(R::ROLE), self.part[0], step)
-    }
-
-    /// The element at which the row begins that thread t of the block names of the first four matrices.
-    fn lane_rows(&self, mma: &TiledMma<M>, partition: &Partition, trans: bool, loc: Loc) -> Option<Offset> {
-        let matrices = self.matrices(0);
-        let f = |t: usize| {
-            let lane = t % 32;
-            let [row, column] = matrices.get(lane / 8 % matrices.len()).copied().unwrap_or([0; 2]);
-            let warp = mma.part_of(R::ROLE, t);
-            let base = [warp[0] * self.part[0], warp[1] * self.part[1]];
-            partition.flat.at(match trans {
-                false => [base[0] + row + lane % 8, base[1] + column],
-                true => [base[0] + row, base[1] + column + lane % 8],
-            })
-        };
-        // All groups of four begin alike, or each would need its own addresses.
-        let group = |first: usize| -> Vec<i64> {
-            let start = matrices.get(first).map_or(0, |&at| partition.flat.at(at));
-            matrices.iter().skip(first).take(4).map(|&at| partition.flat.at(at) - start).collect()
-        };
-        let first = group(0);
-        if (0..matrices.len()).step_by(4).any(|at| !first.starts_with(&group(at))) {
-            return None;
-        }
-        let (start, digits) = linear(mma.threads(), f)?;
-        let offset = or_stop(Offset::of_thread(&digits, ids::linear_thread(loc), loc), loc)?;
-        Some(offset.plus(Offset::known(start - partition.flat.at([0, 0])), loc))
     }
 
     /// Steps of the atom's K in the tile.
@@ -173,15 +192,7 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
         let mut registers = Vec::new();
         let mut rest = self.matrices(step).into_iter().peekable();
         while let Some(&first) = rest.peek() {
-            // Instructions of four, two or one.
-            let left = rest.len();
-            let count = if left >= 4 {
-                4
-            } else if left >= 2 {
-                2
-            } else {
-                1
-            };
+            let count = at_once(rest.len());
             let offset = lanes.plus(Offset::known(partition.flat.at(first)), loc);
             let address = self.tile.address(offset.swizzled(self.tile.layout().swizzle(), loc), loc);
             let attributes = [("trans", Attr::Bool(trans))];
@@ -220,9 +231,13 @@ impl<M: MmaAtom, R: OperandRole> SharedOperand<M, R> {
 
 impl<M: MmaAtom> TiledMma<M> {
     /// The accesses by which `ldmatrix` loads a warp's part of operand `role` from a tile of `shape`, `(m, k)` or
-    /// `(n, k)`: for [`super::conflict_free`]. Rows run along k, or with `trans` along m or n. Coordinates are those of
-    /// the tile as it is stored: with `trans` rows are k.
+    /// `(n, k)`, or by which `stmatrix` stores its sums to one of `(m, n)`: for [`super::conflict_free`]. Rows run along
+    /// k, or n for sums, or with `trans` along m or n, or m for sums. Coordinates are those of the tile as it is stored:
+    /// with `trans` the first is k, or n for sums.
     pub fn matrix_accesses(&self, role: Role, shape: [usize; 2], trans: bool) -> Vec<WarpAccess> {
+        if role == Role::C {
+            return super::matrix_store::accesses(self, shape, trans);
+        }
         let operand = *M::SPEC.operand(role);
         let [rows, columns] = M::SPEC.extents(role);
         let [part, _] = self.part_shape(role, shape, Location::caller());
@@ -294,7 +309,12 @@ pub struct GlobalOperand<M: MmaAtom, R: OperandRole, S: Access> {
 impl<M: MmaAtom, R: OperandRole, S: Access> GlobalOperand<M, R, S> {
     pub(super) fn new(mma: &TiledMma<M>, tile: &GlobalTile<R::Element<M>, S>, loc: Loc) -> Self {
         let part = mma.part_shape(R::ROLE, tile.shape(), loc);
-        grid_of(&M::SPEC, R::ROLE, part, loc);
+        let grid = grid_of(&M::SPEC, R::ROLE, [part[0], M::SPEC.extents(R::ROLE)[1]], loc);
+        let [rows, columns] = M::SPEC.extents(R::ROLE);
+        if !part[1].is_multiple_of(columns) {
+            grid_of(&M::SPEC, R::ROLE, part, loc);
+        }
+        let part = [grid[0].saturating_mul(rows), part[1]];
         let origin = mma.coordinate(R::ROLE, part, loc);
         Self { tile: tile.of_thread(origin, loc), origin, part, kind: PhantomData }
     }

@@ -90,6 +90,8 @@ pub struct SharedTensor<T: Scalar> {
     layout: ComposedLayout,
     /// Elements to add after the swizzle: a multiple of its period.
     shift: Option<RawValue>,
+    /// The largest power of two, in elements, of which the shift is seen to be a multiple.
+    aligned: i64,
     element: PhantomData<T>,
 }
 
@@ -104,6 +106,9 @@ impl<T: Scalar> State for SharedTensor<T> {
 }
 impl<T: Scalar> Carried for SharedTensor<T> {}
 
+/// The alignment of what is not shifted: more than any access needs.
+const ALIGNED: i64 = 1 << 20;
+
 /// Shared memory for a layout, under a name for reports. Each call takes further memory.
 ///
 /// A layout that is dynamic or has negative strides is refused here, and so is a [`LayoutError`] in its place.
@@ -113,7 +118,7 @@ pub fn shared_tensor<T: Scalar>(name: &str, layout: impl IntoLayout) -> SharedTe
     let layout = layout.into_layout().and_then(|layout| layout.cosize().map(|size| (layout, size)));
     let (layout, size) = or_stop(layout, loc).unwrap_or_else(|| (ComposedLayout::unit(), 1));
     let memory = shared_array_named::<T>(name, usize::try_from(size).unwrap_or(usize::MAX));
-    SharedTensor { base: memory.base(), layout, shift: None, element: PhantomData }
+    SharedTensor { base: memory.base(), layout, shift: None, aligned: ALIGNED, element: PhantomData }
 }
 
 impl<T: Scalar> SharedTensor<T> {
@@ -155,6 +160,13 @@ impl<T: Scalar> SharedTensor<T> {
             Term::Value(value) => Offset::run_time(value.raw(), i64::MAX >> 2, 1),
         };
         Place::new(self.address(offset, loc))
+    }
+
+    /// The most neighbours that one access may take: those that the swizzle keeps together, at the start of every stage.
+    pub(super) fn unit(&self) -> i64 {
+        let swizzle = self.layout.swizzle();
+        let whole = if swizzle.bits() == 0 { 1 << 20 } else { 1_i64 << swizzle.base().min(20) };
+        whole.min(self.aligned)
     }
 
     /// The address of a swizzled offset. What is known comes last, where it becomes an immediate.
@@ -203,8 +215,11 @@ impl<T: Scalar> SharedTensor<T> {
             None => offset,
         };
         let shift = (trace::known(shift) != Some(0)).then_some(shift);
+        // The largest power of two that divides all stages' starts, or this one's; 0 has no end of zeros.
+        let start = known.unwrap_or(1).wrapping_mul(stride);
+        let aligned = self.aligned.min(1 << start.trailing_zeros().min(ALIGNED.trailing_zeros()));
         let layout = ComposedLayout::with_offset(self.layout.swizzle(), self.layout.offset(), inner);
-        Self { layout: or_stop(layout, loc).unwrap_or_else(ComposedLayout::unit), shift, ..self.clone() }
+        Self { layout: or_stop(layout, loc).unwrap_or_else(ComposedLayout::unit), shift, aligned, ..self.clone() }
     }
 
     /// The same memory as elements of another type under another layout, which must find room in it. A barrier belongs
@@ -225,14 +240,19 @@ impl<T: Scalar> SharedTensor<T> {
             };
             trace::error(loc, Diagnostic::error(message).label(label));
         }
-        SharedTensor { base: self.base, layout, shift: None, element: PhantomData }
+        SharedTensor { base: self.base, layout, shift: None, aligned: ALIGNED, element: PhantomData }
     }
 
-    /// The modes of rank 2 exchanged: a tile that is stored `(k, n)` as one of `(n, k)`.
+    /// The two modes exchanged: a tile that is stored `(k, n)` as one of `(n, k)`.
     #[track_caller]
     pub fn transposed(&self) -> Self {
         let loc = Location::caller();
         let (inner, swizzle) = (self.layout.layout(), self.layout.swizzle());
+        if inner.rank() != 2 {
+            let message = format!("the transpose of {}, which has {} modes", self.layout, inner.rank());
+            trace::error(loc, Diagnostic::error(message).help("fix its other modes first, with `.stage(..)`"));
+            return self.clone();
+        }
         let layout =
             inner.select(&[1, 0]).and_then(|inner| ComposedLayout::with_offset(swizzle, self.layout.offset(), inner));
         match or_stop(layout, loc) {
@@ -245,8 +265,18 @@ impl<T: Scalar> SharedTensor<T> {
     #[track_caller]
     pub fn local_tile(&self, tiler: impl Into<Tiler>, coordinate: impl Into<Coord>) -> Self {
         let loc = Location::caller();
-        match or_stop(self.layout.local_tile(tiler, coordinate), loc) {
-            Some(slice) => Self { layout: slice.layout, ..self.clone() },
+        let ends = self.layout.cosize().and_then(|all| {
+            let part = self.layout.local_tile(tiler, coordinate)?.layout;
+            Ok((all, part.cosize()?, part))
+        });
+        match or_stop(ends, loc) {
+            Some((all, end, layout)) if end <= all => Self { layout, ..self.clone() },
+            Some((all, end, layout)) => {
+                let message = format!("the tile {layout} reaches element {end} of {all}");
+                let label = "a tile that does not divide the tensor reaches beyond its end";
+                trace::error(loc, Diagnostic::error(message).label(label));
+                self.clone()
+            }
             None => self.clone(),
         }
     }

@@ -146,10 +146,13 @@ pub enum Chips {
 pub struct MmaSpec {
     /// The op of the traced IR.
     pub op: MatrixOp,
-    /// The attribute `kind` of the op: the element types of A and B.
+    /// The attribute `kind` of the op: the element type of A and B, or both as `u8.s8`, and of sums of 16 bits as
+    /// `f16+f16`.
     pub kind: &'static str,
     /// M, N and K.
     pub shape: [usize; 3],
+    /// Independent products of that shape; more than one for some MFMA.
+    pub blocks: usize,
     /// The left factor; its layout counts `(m, k)`.
     pub a: OperandSpec,
     /// The right factor; its layout counts `(n, k)`.
@@ -172,13 +175,14 @@ impl MmaSpec {
         }
     }
 
-    /// Rows and columns in the order in which the operand's layout counts: `(m, k)`, `(n, k)` or `(m, n)`.
+    /// Rows and columns in the order in which the operand's layout counts: `(m, k)`, `(n, k)` or `(m, n)`, with the
+    /// blocks side by side along the second.
     pub const fn extents(&self, role: Role) -> [usize; 2] {
         let [m, n, k] = self.shape;
         match role {
-            Role::A => [m, k],
-            Role::B => [n, k],
-            Role::C => [m, n],
+            Role::A => [m, k * self.blocks],
+            Role::B => [n, k * self.blocks],
+            Role::C => [m, n * self.blocks],
         }
     }
 
@@ -187,7 +191,7 @@ impl MmaSpec {
         self.c.threads()
     }
 
-    /// Its name, as `mma_sync.16x8x16.f16`.
+    /// Its name, as `mma_sync.16x8x16.f16`, or `mfma.4x4x4x16.f16` of 16 blocks.
     pub fn name(&self) -> String {
         let [m, n, k] = self.shape;
         let op = match self.op {
@@ -195,7 +199,8 @@ impl MmaSpec {
             MatrixOp::Mfma => "mfma",
             MatrixOp::Fma => "fma",
         };
-        format!("{op}.{m}x{n}x{k}.{}", self.kind)
+        let blocks = if self.blocks == 1 { String::new() } else { format!("x{}", self.blocks) };
+        format!("{op}.{m}x{n}x{k}{blocks}.{}", self.kind)
     }
 
     /// Whether the chip has it; otherwise the reason.

@@ -15,7 +15,7 @@ fn by_the_manual(spec: &MmaSpec, role: Role, t: usize, v: usize) -> Option<(usiz
         (MatrixOp::MmaSync, Role::C) => (group + if v < 2 { 0 } else { 8 }, thread * 2 + (v & 1)),
         (MatrixOp::MmaSync, _) => {
             // Elements of a 32-bit register, and k of the half of registers that starts the second half of k.
-            let per_register = if spec.kind == "tf32" { 1 } else { 32 / spec.a.element.bytes() / 8 };
+            let per_register = if spec.a.element.bytes() >= 4 { 1 } else { 32 / spec.a.element.bytes() / 8 };
             let (register, part) = (v / per_register, v % per_register);
             let half = 4 * per_register;
             match role {
@@ -24,6 +24,21 @@ fn by_the_manual(spec: &MmaSpec, role: Role, t: usize, v: usize) -> Option<(usiz
             }
         }
         // AMD's matrix calculator: "k = E * (lane / size) + e" and the rules of the results.
+        // "lane = (k / E) * dim * B + b * dim + i, element e = k % E" for B blocks side by side.
+        (MatrixOp::Mfma, Role::A | Role::B) if spec.blocks > 1 => {
+            let (size, per_lane) = (if role == Role::A { m } else { n }, spec.operand(role).values());
+            let (block, at) = (t / size % spec.blocks, per_lane * (t / (size * spec.blocks)) + v);
+            (t % size, at + k * block)
+        }
+        (MatrixOp::Mfma, Role::C) if spec.blocks > 1 => {
+            let (row, column, block) = match (m, spec.kind) {
+                (4, "f64") => (t / 16, t % 4, t / 4 % 4),
+                (4, _) => (v, t % 4, t / 4),
+                (16, _) => (4 * (t / 16) + v % 4, t % 16, v / 4),
+                _ => (8 * (v % 16 / 4) + 4 * (t / 32) + v % 4, t % 32, v / 16),
+            };
+            (row, column + n * block)
+        }
         (MatrixOp::Mfma, Role::A | Role::B) => {
             let size = if role == Role::A { m } else { n };
             let per_lane = spec.operand(role).values();
@@ -83,7 +98,7 @@ fn accumulator_is(spec: &MmaSpec, role: Role) -> bool {
     let [m, n, k] = spec.shape;
     // D of M x N becomes an A of M x K, N along k, or a B of N x K, M along k.
     let along = if role == Role::A { n } else { m };
-    if !spec.operand(role).element.is_float() || k % along != 0 && along % k != 0 {
+    if spec.blocks > 1 || !spec.operand(role).element.is_float() || k % along != 0 && along % k != 0 {
         return false;
     }
     let total = k.max(along);
@@ -107,7 +122,11 @@ fn accumulators_convert_exactly_where_the_layouts_agree() {
         specs.map(MmaSpec::name).collect::<Vec<_>>().join(" ")
     };
     // Traits `AccumulatorAsA` and `AccumulatorAsB` are implemented for these.
-    assert_eq!(names(Role::A), "mma_sync.16x8x16.f16 mma_sync.16x8x16.bf16 mma_sync.16x8x8.f16 mma_sync.16x8x8.bf16");
+    assert_eq!(
+        names(Role::A),
+        "mma_sync.16x8x16.f16 mma_sync.16x8x16.bf16 mma_sync.16x8x8.f16 mma_sync.16x8x8.bf16 mma_sync.16x8x16.f16+f16 \
+         mma_sync.16x8x8.f16+f16"
+    );
     assert_eq!(
         names(Role::B),
         "mfma.32x32x8.f16 mfma.32x32x8.bf16 mfma.16x16x16.f16 mfma.16x16x16.bf16 mfma.16x16x4.f64"
@@ -132,19 +151,26 @@ fn copies_name_and_get_the_same_bits() {
     for spec in COPY_TABLE {
         assert!(names.insert(spec.name), "{} is twice", spec.name);
         assert!(spec.isa.contains("ISA") && spec.from != spec.to, "{}", spec.name);
-        let bits = |tv: Tv, threads: usize, bits: usize| -> BTreeSet<usize> {
+        let bits = |tv: &Tv, threads: usize, bits: usize| -> BTreeSet<usize> {
             (0..threads).flat_map(|t| (0..bits).map(move |v| tv.index(t, v))).collect()
         };
-        let got = bits(spec.destination, spec.threads(), spec.bits());
-        // Each bit goes to one place, and all come from what is named.
-        assert_eq!(got.len(), spec.threads() * spec.bits(), "{}", spec.name);
-        let values = spec.source.value.iter().map(|&(extent, _)| extent as usize).product();
-        assert_eq!(bits(spec.source, spec.threads(), values), got, "{}", spec.name);
+        let held = bits(spec.held(), spec.threads(), spec.bits());
+        // Each bit has one place, and those are what the other side names.
+        assert_eq!(held.len(), spec.threads() * spec.bits(), "{}", spec.name);
+        let values = spec.named().value.iter().map(|&(extent, _)| extent as usize).product();
+        assert_eq!(bits(spec.named(), spec.threads(), values), held, "{}", spec.name);
         assert!(spec.movement().is_ok() || spec.threads() > 1, "{}", spec.name);
     }
     let x4 = COPY_TABLE.iter().find(|spec| spec.name == "ldmatrix.x4").unwrap();
     assert!(x4.legal_on(Target::SM_80).is_ok());
     assert_eq!(x4.legal_on(Target::GFX942).unwrap_err(), "`ldmatrix.x4` does not exist on gfx942");
+    for (count, trans) in [(1, false), (2, true), (4, false)] {
+        // What `ldmatrix` reads, `stmatrix` writes.
+        let [load, store] = [false, true].map(|store| CopySpec::of_matrices(store, count, trans).unwrap());
+        assert_eq!((load.held(), load.named()), (store.held(), store.named()));
+        assert!(store.legal_on(Target::SM_80).is_err() && store.legal_on(Target::SM_90A).is_ok());
+    }
+    assert_eq!(CopySpec::of_matrices(true, 3, false), None);
     // Thread 5 gets bits 32 to 63 of row 1: thread 1's.
     assert_eq!(x4.movement().unwrap().crd2idx((5, 3)).unwrap(), 1 + 32 * (32 + 3));
 }
@@ -217,10 +243,34 @@ mod messages {
         assert_eq!(threads, ["a copy by 64 threads in a block of 128"]);
         let tile = said(|(x,): (Tensor<F32, 2>,)| {
             let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
-            let to = shared_tensor::<F32>("to", layout![(16, 48)]);
-            copy(&tiled, &tiled.partition_global(&x.tile([16, 48], (0, 0))), &tiled.partition_shared(&to));
+            let to = shared_tensor::<F32>("to", layout![(16, 46)]);
+            copy(&tiled, &tiled.partition_global(&x.tile([16, 46], (0, 0))), &tiled.partition_shared(&to));
         });
-        assert_eq!(tile, ["a tile of 16 x 48 is no multiple of the copy's 16 x 32"]);
+        assert_eq!(tile, ["a tile of 16 x 46 in pieces of 1 x 4"]);
+        let nested = said(|(_x,): (I32,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let _ = tiled.partition_shared(&shared_tensor::<F32>("to", layout![((3, 8), 32); ((32, 100), 1)]));
+        });
+        assert_eq!(nested, ["Sw<0,0,0> o 0 o ((3,8),32):((32,100),1) does not divide among the threads of this copy"]);
+        let foreign = said(|(x,): (Tensor<F32, 2>,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let other = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(8, 16)], [1, 4]);
+            let to = shared_tensor::<F32>("to", layout![(16, 64)]);
+            copy(&tiled, &other.partition_global(&x.tile([16, 64], (0, 0))), &tiled.partition_shared(&to));
+        });
+        assert_eq!(foreign, ["these parts are of another copy: its threads have other elements"]);
+        let rows = said(|(_x,): (I32,)| drop(TiledCopy::<F32>::rows(CopyAtom::Registers, 128, 20, 8)));
+        assert_eq!(rows, ["rows of 20 elements in pieces of 8"]);
+        let few = said(|(_x,): (I32,)| drop(TiledCopy::<F32>::rows(CopyAtom::Registers, 96, 48, 4)));
+        assert_eq!(few, ["a copy by 96 threads in a block of 128"]);
+        let nothing = said(|(_x,): (I32,)| {
+            let _ = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [0, 4]);
+        });
+        assert_eq!(nothing, ["a copy of 0 x 4 elements a thread"]);
+        let none = said(|(_x,): (I32,)| {
+            let _ = TiledMma::<Atom>::new([4, 0]);
+        });
+        assert_eq!(none[0], "4 x 0 warps: there is at least one along each");
         let shapes = said(|(x,): (Tensor<F32, 2>,)| {
             let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
             let to = shared_tensor::<F32>("to", layout![(16, 64)]);
@@ -235,6 +285,64 @@ mod messages {
             let _ = shared_tensor::<F16>("s", layout![(8, 8, 2)]).stage(i).stage(9);
         });
         assert_eq!(stage, ["stage 9 of 8"]);
+    }
+
+    /// Numbers that no tile has are refused where they are given, and nothing is written out for them.
+    #[test]
+    fn sizes_at_the_ends_are_refused() {
+        const HUGE: usize = usize::MAX / 2;
+        assert_eq!(said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([0, 32], (0, 0)))), ["a tile of 0 x 32 elements"]);
+        let huge = format!("a tile of 32 x {HUGE} elements");
+        assert_eq!(said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([32, HUGE], (0, 0)))), [huge]);
+        let threads = said(|(_x,): (I32,)| {
+            let _ = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(1_usize << 40, 8)], [1, 1]);
+        });
+        assert_eq!(threads, ["a number of threads of 8796093022208: a block has at most 1024"]);
+        let values = said(|(_x,): (I32,)| {
+            let _ = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [HUGE, HUGE]);
+        });
+        assert_eq!(values, [format!("a copy of {HUGE} x {HUGE} elements a thread")]);
+        let none = said(|(_x,): (I32,)| drop(TiledCopy::<F32>::rows(CopyAtom::Registers, 0, 8, 4)));
+        assert_eq!(none, ["an extent of 0: extents start at 1"]);
+        let warps = said(|(_x,): (I32,)| {
+            let _ = TiledMma::<Atom>::new([HUGE, HUGE]);
+        });
+        assert_eq!(warps.len(), 1, "{warps:?}");
+        let side = 1 << 40;
+        let sums = said(move |(_x,): (I32,)| drop(FragmentC::<Atom>::zeros(side, side)));
+        assert_eq!(sums, [format!("operand C of {side} x {side} elements in the registers of one warp")]);
+        let broadcast = said(|(_x,): (I32,)| {
+            let tiled = TiledCopy::<F32>::new(CopyAtom::Registers, layout![(16, 8)], [1, 4]);
+            let _ = tiled.partition_shared(&shared_tensor::<F32>("to", layout![(1 << 30, 1 << 30); (0, 0)]));
+        });
+        assert!(broadcast[0].starts_with("a tile's size of"), "{broadcast:?}");
+        let access = WarpAccess { lanes: vec![[1, 0]], bytes: 4, store: false };
+        let far = layout![(2, 1); (1_i64 << 61, 1)].into_layout().unwrap();
+        assert!(access_conflicts(Target::SM_80, &far, HUGE, &access).is_err());
+    }
+
+    #[test]
+    fn parts_of_shared_tensors_stay_inside() {
+        let rank = said(|(_x,): (I32,)| drop(shared_tensor::<F16>("s", layout![(8, 8, 2)]).transposed()));
+        assert_eq!(rank, ["the transpose of Sw<0,0,0> o 0 o (8,8,2):(1,8,64), which has 3 modes"]);
+        let beyond =
+            said(|(_x,): (I32,)| drop(shared_tensor::<F16>("s", layout![(32, 8); (8, 1)]).local_tile((24, 8), (1, 0))));
+        assert_eq!(beyond, ["the tile Sw<0,0,0> o 192 o (24,8):(8,1) reaches element 384 of 256"]);
+    }
+
+    /// Stages that are an odd number of elements apart cannot be read by wide accesses, of which one alone could be.
+    #[test]
+    fn vectors_are_aligned_in_every_stage() {
+        let loads = |stride: usize| {
+            let text = crate::types::testing::body(trace_with(Target::SM_80, [128, 1, 1], move |(i,): (I32,)| {
+                let tile = shared_tensor::<F16>("s", layout![(64, 16, 2); (16, 1, stride)]).stage(i);
+                let _ = TiledMma::<Atom>::new([4, 1]).partition_a(&tile).load(0);
+            }));
+            (text.matches("lw.ldmatrix").count(), text.matches("align = 2").count(), text.matches("align = 4").count())
+        };
+        assert_eq!(loads(1024), (1, 0, 0));
+        assert_eq!(loads(1025), (0, 8, 0));
+        assert_eq!(loads(1026), (0, 0, 4));
     }
 
     trait IntoFp8 {

@@ -1,5 +1,6 @@
 //! From one instruction to a block's tile: which warp and thread computes what.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::panic::Location;
 
@@ -10,7 +11,7 @@ use super::global_tile::GlobalTile;
 use super::offset::Offset;
 use super::operand_load::{GlobalOperand, SharedOperand};
 use super::shared_tensor::SharedTensor;
-use super::spec::Role;
+use super::spec::{MmaSpec, Role};
 use super::table::MmaAtom;
 use crate::Diagnostic;
 use crate::trace::{self, Attr, IrType, Loc, RawValue};
@@ -30,16 +31,16 @@ pub struct TiledMma<M: MmaAtom> {
 }
 
 impl<M: MmaAtom> TiledMma<M> {
-    /// The instruction over so many warps along m and n. Both must be powers of two; the kernel's block must have
-    /// that many warps.
+    /// The instruction over so many warps along m and n, at least one each; the kernel's block must have that many warps.
     #[track_caller]
     pub fn new(warps: [usize; 2]) -> Self {
         let loc = Location::caller();
-        let threads = warps[0] * warps[1] * M::SPEC.threads();
-        if !warps[0].is_power_of_two() || !warps[1].is_power_of_two() {
-            let message = format!("{} x {} warps: both numbers must be powers of two", warps[0], warps[1]);
+        if warps.contains(&0) {
+            let message = format!("{} x {} warps: there is at least one along each", warps[0], warps[1]);
             trace::error(loc, Diagnostic::error(message));
         }
+        let warps = warps.map(|count| count.max(1));
+        let threads = warps[0].saturating_mul(warps[1]).saturating_mul(M::SPEC.threads());
         let block = trace::with(|t| t.block).map_or(threads, |block| block.into_iter().product::<u32>() as usize);
         if block != threads {
             let message = format!("{} x {} warps of `{}` are {threads} threads", warps[0], warps[1], M::SPEC.name());
@@ -121,7 +122,11 @@ impl<M: MmaAtom> TiledMma<M> {
         [0, 1].map(|dimension| {
             let f = |t: usize| self.start(role, part, dimension, t) as i64;
             let digits = linear(self.threads(), f).and_then(|(_, digits)| Offset::of_thread(&digits, number, loc).ok());
-            digits.unwrap_or_else(|| Offset::known(0))
+            digits.unwrap_or_else(|| {
+                let message = format!("`{}` has no layout of its first values", M::SPEC.name());
+                trace::error(loc, Diagnostic::error(message).label("this atom cannot be repeated over warps"));
+                Offset::known(0)
+            })
         })
     }
 
@@ -161,8 +166,11 @@ impl<M: MmaAtom> TiledMma<M> {
         GlobalSums { tile: tile.of_thread(origin, loc), origin, along, widest, atom: PhantomData }
     }
 
-    /// Writes sums, converted as `.cast` converts, to a tile of shared memory whose modes are `(m, n)`. Neighbours in a
-    /// row go together where the layout keeps them so.
+    /// Writes sums, converted as `.cast` converts, to a tile of shared memory whose modes are `(m, n)`.
+    ///
+    /// Sums of `mma.sync` become 16-bit elements by `stmatrix` (PTX ISA, *stmatrix*; sm_90 on) where the tile has rows of
+    /// 16 bytes along n, or along m, transposed on the way. Elsewhere neighbours in a row go together where the layout
+    /// keeps them so.
     #[track_caller]
     pub fn store_c<T: CastTarget>(&self, sums: &FragmentC<M>, tile: &SharedTensor<T>)
     where
@@ -171,6 +179,9 @@ impl<M: MmaAtom> TiledMma<M> {
         let loc = Location::caller();
         let Some(part) = Partition::new(self, tile, Role::C, loc) else { return };
         let part_shape = self.part_shape(Role::C, part.flat.shape(), loc);
+        if super::matrix_store::store(self, sums, tile, &part, part_shape, loc) {
+            return;
+        }
         let widest = part.widest(1).min(16 / T::BYTES).min(self.thread_unit(part_shape, 1));
         for run in runs(sums, 1, widest.max(1)) {
             let Some(first) = run.first() else { continue };
@@ -215,8 +226,8 @@ fn runs<M: MmaAtom>(sums: &FragmentC<M>, along: usize, widest: usize) -> Vec<Vec
 }
 
 /// Some sums, converted together.
-fn converted<M: MmaAtom, T: CastTarget>(sums: &FragmentC<M>, run: &[super::Element], loc: Loc) -> RawValue {
-    let values: Vec<RawValue> = run.iter().filter_map(|e| sums.atom(e.atom).get(e.value).copied()).collect();
+pub(super) fn converted<M: MmaAtom, T: CastTarget>(sums: &FragmentC<M>, run: &[super::Element], loc: Loc) -> RawValue {
+    let values: Vec<RawValue> = run.iter().filter_map(|e| sums.value(e.atom, e.value, loc)).collect();
     let from = M::SPEC.c.element;
     if let [one] = values[..] {
         return arith::cast(from, T::TYPE, one, arith::Rounding::NearestEven, loc);
@@ -270,6 +281,15 @@ impl<M: MmaAtom<C: Num>, T: CastTarget, A: Writable> GlobalSums<M, T, A> {
     }
 }
 
+/// The rows or columns of a thread's values of a part, less those of its first one.
+fn steps(spec: &MmaSpec, role: Role, part: [usize; 2], dimension: usize) -> BTreeSet<usize> {
+    let (operand, extents) = (spec.operand(role), spec.extents(role));
+    let inside = (0..operand.values()).map(|value| operand.tv.index(0, value));
+    let inside: Vec<usize> = inside.map(|index| [index % extents[0], index / extents[0]][dimension]).collect();
+    let atoms = (0..part[dimension]).step_by(extents[dimension].max(1));
+    atoms.flat_map(|atom| inside.iter().map(move |at| atom + at)).collect()
+}
+
 /// Where a thread's values of a tile lie: an offset that depends on the thread, and constants.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
@@ -290,10 +310,17 @@ impl Partition {
         let flat = super::shared_tensor::or_stop(Flat::of(tile.layout()), loc)?;
         let part = mma.part_shape(role, flat.shape(), loc);
         let (spec, [rows, _]) = (M::SPEC, M::SPEC.extents(role));
-        if !flat.is_additive() {
-            let message = format!("the nested modes of {} have extents that are no powers of two", tile.layout());
-            trace::error(loc, Diagnostic::error(message).label("threads and values would meet in one digit"));
-            return None;
+        for dimension in 0..2 {
+            let starts = (0..mma.threads()).map(|t| mma.start(role, part, dimension, t)).collect();
+            let steps = steps(&spec, role, part, dimension);
+            if let Err([start, step]) = flat.splits(dimension, &starts, &steps) {
+                let (what, at) = (["row", "column"][dimension], start + step);
+                let message = format!("{} does not divide among the threads of `{}`", tile.layout(), spec.name());
+                let label = format!("a thread that begins at {what} {start} does not find {what} {at} by a constant");
+                let help = "each extent of a nested mode must divide a warp's part, or be divided by it";
+                trace::error(loc, Diagnostic::error(message).label(label).help(help));
+                return None;
+            }
         }
         let f = |t: usize| {
             let index = spec.operand(role).tv.index(t % spec.threads(), 0);
@@ -303,13 +330,13 @@ impl Partition {
         let Some((first, digits)) = linear(mma.threads(), f) else {
             let message =
                 format!("the layout {} does not divide among the threads of `{}`", tile.layout(), spec.name());
-            trace::error(loc, Diagnostic::error(message).help("extents of tiles are multiples of powers of two"));
+            let label = "the index of a thread's first element is no layout of the thread's number";
+            trace::error(loc, Diagnostic::error(message).label(label));
             return None;
         };
         let thread = super::shared_tensor::or_stop(Offset::of_thread(&digits, ids::linear_thread(loc), loc), loc)?;
         let thread = thread.plus(Offset::known(first - flat.at([0, 0])), loc);
-        let unit =
-            if tile.layout().swizzle().bits() == 0 { 1 << 20 } else { 1 << tile.layout().swizzle().base().min(20) };
+        let unit = tile.unit();
         Some(Self { thread, flat, unit })
     }
 

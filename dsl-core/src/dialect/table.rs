@@ -41,8 +41,14 @@ pub enum LwOp {
     CpAsyncCommit,
     /// `lw.cp_async_wait`
     CpAsyncWait,
+    /// `lw.load_lds`
+    LoadLds,
+    /// `lw.buffer_load_lds`
+    BufferLoadLds,
     /// `lw.ldmatrix`
     Ldmatrix,
+    /// `lw.stmatrix`
+    Stmatrix,
     /// `lw.mma_sync`
     MmaSync,
     /// `lw.mfma`
@@ -116,7 +122,10 @@ impl LwOp {
         LwOp::CpAsync,
         LwOp::CpAsyncCommit,
         LwOp::CpAsyncWait,
+        LwOp::LoadLds,
+        LwOp::BufferLoadLds,
         LwOp::Ldmatrix,
+        LwOp::Stmatrix,
         LwOp::MmaSync,
         LwOp::Mfma,
         LwOp::Ballot,
@@ -150,7 +159,11 @@ impl LwOp {
 
 /// Registers of multiplicands: see the table of atoms.
 const MMA_SYNC_FACTORS: &[&str] =
+    &["vector<2xf16>", "vector<2xbf16>", "f32", "f64", "vector<4xi8>", "vector<4xf8E4M3FN>", "vector<4xf8E5M2>"];
+/// What `ldmatrix` and `stmatrix` move: four bytes a lane.
+const MATRIX_WORDS: &[&str] =
     &["vector<2xf16>", "vector<2xbf16>", "f32", "vector<4xi8>", "vector<4xf8E4M3FN>", "vector<4xf8E5M2>"];
+const MMA_SYNC_SUMS: &[&str] = &["f32", "i32", "f64", "vector<2xf16>"];
 const MFMA_FACTORS: &[&str] = &[
     "vector<4xf16>",
     "vector<4xbf16>",
@@ -159,6 +172,7 @@ const MFMA_FACTORS: &[&str] = &[
     "vector<2xf32>",
     "f32",
     "f64",
+    "vector<4xi8>",
     "vector<8xi8>",
     "vector<16xi8>",
     "vector<8xf8E4M3FN>",
@@ -366,7 +380,9 @@ const COMMON: &[OpRow] = &[
         attributes: &[attr("bytes", Constraint::IntegerAttr, "4, 8 or 16")],
         effects: Effects::ReadWrite,
         nvidia: Legal::From(80),
-        amd: Legal::Never("global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`"),
+        amd: Legal::Never(
+            "use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`",
+        ),
         emulation: "queued with the open group; data lands when its group is waited for",
         nvvm: "nvvm.cp.async.shared.global with the source size (PTX ISA, cp.async)",
         rocdl: "refused",
@@ -380,7 +396,9 @@ const COMMON: &[OpRow] = &[
         attributes: &[],
         effects: Effects::Sync,
         nvidia: Legal::From(80),
-        amd: Legal::Never("global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`"),
+        amd: Legal::Never(
+            "use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`",
+        ),
         emulation: "closes the warp's open group",
         nvvm: "nvvm.cp.async.commit.group (PTX ISA, cp.async.commit_group)",
         rocdl: "refused",
@@ -394,17 +412,56 @@ const COMMON: &[OpRow] = &[
         attributes: &[attr("groups", Constraint::IntegerAttr, "how many groups may stay pending")],
         effects: Effects::Sync,
         nvidia: Legal::From(80),
-        amd: Legal::Never("global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`"),
+        amd: Legal::Never(
+            "use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`",
+        ),
         emulation: "lands the older groups of the warp",
         nvvm: "nvvm.cp.async.wait.group (PTX ISA, cp.async.wait_group)",
         rocdl: "refused",
+    },
+    OpRow {
+        op: LwOp::LoadLds,
+        name: "load_lds",
+        about: "Starts copies from global memory straight to LDS: lane l's bytes land at the destination, which is one for the wave, plus l times 4 or, of 12 and 16 bytes, l times 16.",
+        operands: &[one("destination", Constraint::Is("!llvm.ptr<3>")), one("source", Constraint::Is("!llvm.ptr<1>"))],
+        results: &[],
+        attributes: &[attr("bytes", Constraint::IntegerAttr, "of a lane: 4, or on gfx950 also 12 and 16")],
+        effects: Effects::ReadWrite,
+        nvidia: Legal::Never("use `cp_async`, whose threads each name their own destination"),
+        amd: Legal::Always,
+        emulation: "queued; data lands at the wave's next barrier",
+        nvvm: "refused",
+        rocdl: "rocdl.global.load.lds (CDNA3 ISA, Memory reads to LDS)",
+    },
+    OpRow {
+        op: LwOp::BufferLoadLds,
+        name: "buffer_load_lds",
+        about: "As load_lds, from a bounded buffer: zeros land where the offset is out of range or the mask is false.",
+        operands: &[
+            one("destination", Constraint::Is("!llvm.ptr<3>")),
+            one("base", Constraint::Is("!llvm.ptr<1>")),
+            one("range", Constraint::Is("i64")),
+            one("offset", Constraint::Is("i32")),
+            one("mask", Constraint::Is("i1")),
+        ],
+        results: &[],
+        attributes: &[
+            attr("bytes", Constraint::IntegerAttr, "of a lane: 4, or on gfx950 also 12 and 16"),
+            attr("unit", Constraint::IntegerAttr, "bytes of an element, which the offset counts"),
+        ],
+        effects: Effects::ReadWrite,
+        nvidia: Legal::Never("use `cp_async` with its condition"),
+        amd: Legal::Always,
+        emulation: "queued; range and mask decide for each dword of a lane",
+        nvvm: "refused",
+        rocdl: "rocdl.raw.ptr.buffer.load.lds, masked lanes out of range (CDNA3 ISA, Memory reads to LDS)",
     },
     OpRow {
         op: LwOp::Ldmatrix,
         name: "ldmatrix",
         about: "Loads 1, 2 or 4 matrices of 8 rows of 16 bytes into fragments, four bytes a lane; lanes 8i to 8i+7 give the row addresses of matrix i.",
         operands: &[one("row", Constraint::Is("!llvm.ptr<3>"))],
-        results: &[many("fragment", Constraint::OneOf(MMA_SYNC_FACTORS))],
+        results: &[many("fragment", Constraint::OneOf(MATRIX_WORDS))],
         attributes: &[attr("trans", Constraint::BoolAttr, "whether each matrix is transposed on the way")],
         effects: Effects::Read,
         nvidia: Legal::From(80),
@@ -414,15 +471,29 @@ const COMMON: &[OpRow] = &[
         rocdl: "refused",
     },
     OpRow {
+        op: LwOp::Stmatrix,
+        name: "stmatrix",
+        about: "Stores 1, 2 or 4 matrices of 8 rows of 16 bytes from fragments, four bytes a lane; lanes 8i to 8i+7 give the row addresses of matrix i.",
+        operands: &[one("row", Constraint::Is("!llvm.ptr<3>")), many("fragment", Constraint::OneOf(MATRIX_WORDS))],
+        results: &[],
+        attributes: &[attr("trans", Constraint::BoolAttr, "whether each matrix is transposed on the way")],
+        effects: Effects::Write,
+        nvidia: Legal::From(90),
+        amd: Legal::Never("write the fragment with `store_vec`: CDNA has no such instruction"),
+        emulation: "gathered from the lanes by the copy atom's layouts, then rows of 16 bytes",
+        nvvm: "nvvm.stmatrix (PTX ISA, stmatrix)",
+        rocdl: "refused",
+    },
+    OpRow {
         op: LwOp::MmaSync,
         name: "mma_sync",
         about: "One warp's matrix product D = A B + C, in the shapes of the table of atoms.",
         operands: &[
             many("a", Constraint::OneOf(MMA_SYNC_FACTORS)),
             many("b", Constraint::OneOf(MMA_SYNC_FACTORS)),
-            many("c", Constraint::OneOf(&["f32", "i32"])),
+            many("c", Constraint::OneOf(MMA_SYNC_SUMS)),
         ],
-        results: &[many("d", Constraint::OneOf(&["f32", "i32"]))],
+        results: &[many("d", Constraint::OneOf(MMA_SYNC_SUMS))],
         attributes: &[
             attr("m", Constraint::IntegerAttr, "rows of A and D"),
             attr("n", Constraint::IntegerAttr, "columns of B and D"),
@@ -430,7 +501,7 @@ const COMMON: &[OpRow] = &[
             attr(
                 "kind",
                 Constraint::StringAttr,
-                "element types of A and B: f16, bf16, tf32, s8, u8, or e4m3 or e5m2 of each as e4m3.e5m2",
+                "element types of A and B: f16, bf16, tf32, f64, s8, u8, or those of each as u8.s8 or e4m3.e5m2; f16+f16 with sums of f16",
             ),
         ],
         effects: Effects::Sync,

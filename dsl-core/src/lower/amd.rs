@@ -1,8 +1,10 @@
 //! Ops that only AMD chips have, or that ROCDL spells its own way.
 
-use super::build::{Builder, Elem, F16, F32, I1, I16, I32, I64, Op, Ty, Val, operand, refuse, result, type_of};
+use super::build::{
+    Builder, Elem, F16, F32, I1, I16, I32, I64, Op, Ty, Val, integer, operand, refuse, result, type_of,
+};
 use crate::Error;
-use crate::atoms::MatrixOp;
+use crate::atoms::{CopySpec, MatrixOp};
 use melior::ir::operation::OperationLike;
 
 /// `rocdl.mfma` of the table's rows: accumulators travel as one vector; the last three operands (cbsz, abid, blgp:
@@ -20,6 +22,8 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
     let (name, multiplicand) = match (spec.kind, spec.kind.split_once('.')) {
         (_, Some(_)) if bytes == 32 => (format!("mfma.scale.f32.{m}x{n}x{k}.f8f6f4"), I32.vector(8)),
         (_, Some((left, right))) => (format!("mfma.f32.{m}x{n}x{k}.{}.{}", float(left), float(right)), I64),
+        // Of several blocks, as before CDNA3: without the dot.
+        ("s8", _) if bytes == 4 => (format!("mfma.i32.{m}x{n}x{k}i8"), I32),
         ("s8", _) => (format!("mfma.i32.{m}x{n}x{k}.i8"), if bytes == 8 { I64 } else { I32.vector(4) }),
         ("xf32", _) => (format!("mfma.f32.{m}x{n}x{k}.xf32"), F32.vector(2)),
         ("f32", _) => (format!("mfma.f32.{m}x{n}x{k}f32"), F32),
@@ -35,7 +39,7 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
     let mut operands = vec![
         b.bitcast(operand(op, 0)?, multiplicand)?,
         b.bitcast(operand(op, 1)?, multiplicand)?,
-        b.vector_of(&accumulators)?,
+        if let [one] = accumulators[..] { one } else { b.vector_of(&accumulators)? },
     ];
     let off = b.constant(I32, 0)?;
     match spec.kind.split_once('.').filter(|_| bytes == 32) {
@@ -47,7 +51,11 @@ pub(super) fn mfma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Erro
         }
         None => operands.extend([off; 3]),
     }
-    let product = b.value(&format!("rocdl.{name}"), &operands, sum.vector(count as u32), &[])?;
+    let sums = if count == 1 { sum } else { sum.vector(count as u32) };
+    let product = b.value(&format!("rocdl.{name}"), &operands, sums, &[])?;
+    if count == 1 {
+        return Ok(vec![product]);
+    }
     (0..count).map(|i| b.extract(product, i as u32)).collect()
 }
 
@@ -241,6 +249,38 @@ pub(super) fn buffer_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error>
         let [resource, offset, scalar_offset, policy] = access.operands(b, at)?;
         b.op("rocdl.raw.ptr.buffer.store", &[data, resource, offset, scalar_offset, policy], &[], &[])?;
     }
+    Ok(())
+}
+
+/// The copy straight to LDS that moves the op's bytes in each lane: an atom of the table that the chip has.
+fn lds_copy(b: &Builder<'_>, op: Op<'_>) -> Result<i64, Error> {
+    let bytes = integer(op, "bytes")?;
+    let spec = CopySpec::to_lds(bytes.unsigned_abs() as usize, false);
+    match spec.map(|spec| spec.legal_on(b.target())) {
+        Some(Ok(())) => Ok(bytes),
+        Some(Err(reason)) => Err(refuse(op, reason, "gfx942 copies 4 bytes a lane, gfx950 also 12 and 16")),
+        None => Err(refuse(op, format!("no lane copies {bytes} bytes to LDS"), "copy 4, 12 or 16")),
+    }
+}
+
+pub(super) fn load_lds<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    let bytes = lds_copy(b, op)?;
+    let attributes = [("size", b.i32_attr(bytes)), ("offset", b.i32_attr(0)), ("aux", b.i32_attr(0))];
+    b.op("rocdl.global.load.lds", &[operand(op, 1)?, operand(op, 0)?], &[], &attributes)?;
+    Ok(())
+}
+
+/// Lanes that are masked or out of range name an offset beyond the descriptor's: the hardware writes zeros for them.
+pub(super) fn buffer_load_lds<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    let (bytes, unit) = (lds_copy(b, op)?, integer(op, "unit")?);
+    if !matches!(unit, 1 | 2 | 4 | 8) || bytes % unit != 0 {
+        return Err(refuse(op, format!("{bytes} bytes of elements of {unit}"), "a copy is of whole elements"));
+    }
+    let ty = Ty::int(8 * unit as u32).vector((bytes / unit) as u32);
+    let access = BufferAccess::new(b, [operand(op, 1)?, operand(op, 2)?, operand(op, 3)?, operand(op, 4)?], ty)?;
+    let [resource, offset, zero, _] = access.operands(b, 0)?;
+    let size = b.constant(I32, bytes)?;
+    b.op("rocdl.raw.ptr.buffer.load.lds", &[resource, operand(op, 0)?, size, offset, zero, zero, zero], &[], &[])?;
     Ok(())
 }
 

@@ -20,7 +20,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::build::Ty;
 use super::{Emit, EmitOptions, emit, tools};
+use crate::atoms::{COPY_TABLE, CopySpec, MMA_TABLE, MatrixOp};
 use crate::mlir::{IrContext, IrModule};
 use crate::{Target, Traced};
 
@@ -179,4 +181,66 @@ fn every_lw_op_has_a_filetest() {
     for row in crate::dialect::TABLE {
         assert!(all.contains(&format!("\"lw.{}\"", row.name)), "no file in tests/filetests uses lw.{}", row.name);
     }
+}
+
+/// Whether a line of a filetest uses an atom of copies.
+fn uses_copy(line: &str, spec: &CopySpec) -> bool {
+    let (name, variant) = spec.name.split_once('.').unwrap();
+    let op = match name {
+        "load_shared" => "load",
+        "store_shared" => "store",
+        name => name,
+    };
+    if !line.contains(&format!("\"lw.{op}\"(")) {
+        return false;
+    }
+    let (operands, results) = line.rsplit_once(") -> ").unwrap();
+    let operands = operands.rsplit_once(": (").unwrap().1;
+    let types = |text: &str| -> Vec<String> {
+        let text = text.trim_matches(['(', ')']).replace("!llvm.ptr<", "ptr");
+        text.split(", ").filter(|ty| !ty.is_empty()).map(str::to_owned).collect()
+    };
+    let (operands, results) = (types(operands), types(results));
+    let bits = |ty: &String| Ty::parse(ty).is_some_and(|ty| (8 * ty.bytes()).to_string() == variant);
+    let memory = if name.contains("shared") { "ptr3>" } else { "ptr1>" };
+    match name {
+        "ldmatrix" | "stmatrix" => {
+            let count = if name == "ldmatrix" { results.len() } else { operands.len() - 1 };
+            let trans = if line.contains("trans = true") { ".trans" } else { "" };
+            format!("x{count}{trans}") == variant
+        }
+        "cp_async" | "load_lds" | "buffer_load_lds" => {
+            line.contains(&format!("bytes = {} : i64", variant.parse::<usize>().unwrap() / 8))
+        }
+        "load" | "load_shared" => operands == [memory] && bits(&results[0]),
+        "store" | "store_shared" => operands[1] == memory && bits(&operands[0]),
+        "buffer_load" => bits(&results[0]),
+        _ => bits(&operands[0]),
+    }
+}
+
+/// Each atom of the tables is lowered by some filetest.
+#[test]
+fn every_atom_has_a_filetest() {
+    let paths = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let all: String = paths.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let mut missing: Vec<String> = Vec::new();
+    for spec in MMA_TABLE {
+        let [m, n, k] = spec.shape;
+        let found = match spec.op {
+            MatrixOp::Fma => {
+                all.lines().any(|line| line.contains("math.fma") && line.ends_with(&format!(": {}", spec.kind)))
+            }
+            _ => {
+                let attributes = format!("{{m = {m} : i64, n = {n} : i64, k = {k} : i64, kind = \"{}\"", spec.kind);
+                let op = format!("\"{}\"(", spec.op.name());
+                all.lines().any(|line| line.contains(&op) && line.contains(&attributes))
+            }
+        };
+        missing.extend((!found).then(|| spec.name()));
+    }
+    for spec in COPY_TABLE {
+        missing.extend((!all.lines().any(|line| uses_copy(line, spec))).then(|| spec.name.to_owned()));
+    }
+    assert_eq!(missing, Vec::<String>::new(), "atoms without a file in tests/filetests");
 }

@@ -6,7 +6,7 @@ use super::build::{
 use super::memory::{load_from, store_to};
 use super::printf;
 use crate::atoms::MatrixOp;
-use crate::{Error, Target};
+use crate::{Error, ScalarType, Target};
 use melior::ir::operation::OperationLike;
 
 /// `cp.async`: the source size operand is 0 where invalid, which fills with zeros and reads nothing.
@@ -65,8 +65,31 @@ pub(super) fn ldmatrix<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
         .collect()
 }
 
-/// `mma.sync` of the table's rows. NVVM takes f16 pairs as vectors and all other multiplicands as words; it has no
-/// 8-bit floats, whose instructions are written out.
+pub(super) fn stmatrix<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    let count = op.operand_count().saturating_sub(1);
+    if ![1, 2, 4].contains(&count) {
+        return Err(refuse(op, format!("stmatrix cannot store {count} matrices"), "store 1, 2 or 4"));
+    }
+    let layout = if boolean(op, "trans") { "col" } else { "row" };
+    let mut operands = vec![operand(op, 0)?];
+    for i in 0..count {
+        operands.push(b.bitcast(operand(op, 1 + i)?, I32)?);
+    }
+    b.op(
+        "nvvm.stmatrix",
+        &operands,
+        &[],
+        &[
+            ("layout", b.attr(&format!("#nvvm.mma_layout<{layout}>"))?),
+            ("shape", b.attr("#nvvm.ld_st_matrix_shape<m = 8, n = 8>")?),
+            ("eltType", b.attr("#nvvm.ld_st_matrix_elt_type<b16>")?),
+        ],
+    )?;
+    Ok(())
+}
+
+/// `mma.sync` of the table's rows. NVVM takes f16 pairs as vectors, f64 as it is, and all other multiplicands as words; it
+/// has no 8-bit floats, whose instructions are written out.
 pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
     let spec = super::matrix_instruction(op, MatrixOp::MmaSync, b.target())?;
     let (a_count, b_count, c_count) = (spec.a.registers(), spec.b.registers(), spec.c.registers());
@@ -76,7 +99,8 @@ pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
     let mut operands = Vec::new();
     for i in 0..a_count + b_count {
         let fragment = operand(op, i)?;
-        operands.push(if spec.kind == "f16" { fragment } else { b.bitcast(fragment, I32)? });
+        let kept = matches!(spec.a.element, ScalarType::F16 | ScalarType::F64);
+        operands.push(if kept { fragment } else { b.bitcast(fragment, I32)? });
     }
     for i in 0..c_count {
         operands.push(operand(op, a_count + b_count + i)?);
@@ -84,7 +108,11 @@ pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
     let sum = type_of(result(op, 0)?)?;
     let results = b.parse_type(&aggregate(c_count, &sum.spelling()))?;
     let [m, n, k] = spec.shape;
-    let product = if let Some((left, right)) = spec.kind.split_once('.') {
+    let (left, right) = spec.kind.split_once('.').unwrap_or_else(|| {
+        let one = spec.kind.split('+').next().unwrap_or_default();
+        (one, one)
+    });
+    let product = if matches!(spec.a.element, ScalarType::F8E4M3 | ScalarType::F8E5M2) {
         let list = |from: usize, count: usize| {
             let names: Vec<_> = (from..from + count).map(|i| format!("${i}")).collect();
             format!("{{{}}}", names.join(", "))
@@ -104,14 +132,14 @@ pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
             &[("asm_string", b.string_attr(&text)), ("constraints", b.string_attr(&constraints))],
         )?
     } else {
-        let element = b.attr(&format!("#nvvm.mma_type<{}>", spec.kind))?;
+        let element = |kind: &str| b.attr(&format!("#nvvm.mma_type<{kind}>"));
         let segments = format!("array<i32: {a_count}, {b_count}, {c_count}>");
         let mut attributes = vec![
             ("shape", b.attr(&format!("#nvvm.shape<m = {m}, n = {n}, k = {k}>"))?),
             ("layoutA", b.attr("#nvvm.mma_layout<row>")?),
             ("layoutB", b.attr("#nvvm.mma_layout<col>")?),
-            ("multiplicandAPtxType", element),
-            ("multiplicandBPtxType", element),
+            ("multiplicandAPtxType", element(left)?),
+            ("multiplicandBPtxType", element(right)?),
             ("operandSegmentSizes", b.attr(&segments)?),
         ];
         if !sum.is_float() {

@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::place::{self, Access, GlobalRead, Writable};
+use super::place::{self, Access, GlobalRead, InShared, Place, Writable};
 use super::tensor::GlobalTensor;
 use super::{Bool, I32, Scalar, Vector};
 use crate::rt::{Carried, State, Visitor};
-use crate::trace::{self, RawValue};
+use crate::trace::{self, Attr, RawValue};
 
 /// An offset into a buffer, counted in elements (not bytes). Made by [`elements`].
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +71,21 @@ impl<T: Scalar, A: Access> BufferRsrc<T, A> {
         let operands = [self.base, self.bytes, offset.0.raw(), mask.raw()];
         let value = trace::emit1("lw.buffer_load", &operands, place::stored(ty), &[], loc);
         Vector::from_raw(place::from_memory(ty, value, loc))
+    }
+
+    /// Starts copies of `N` elements a lane, from `offset` on, straight to LDS: as
+    /// [`load_to_shared`](super::load_to_shared), with zeros for what the buffer does not have and where `mask` is false.
+    ///
+    /// `N` elements are 4 bytes, or on CDNA4 also 12 or 16. AMD only.
+    #[track_caller]
+    pub fn load_to_shared<const N: usize>(self, offset: Elements, destination: Place<T, InShared>, mask: Bool) {
+        let loc = Location::caller();
+        if !super::mma::can_copy_to_lds(N * T::BYTES, loc) {
+            return;
+        }
+        let operands = [destination.address(), self.base, self.bytes, offset.0.raw(), mask.raw()];
+        let attributes = [("bytes", Attr::Int((N * T::BYTES) as i64)), ("unit", Attr::Int(T::BYTES as i64))];
+        trace::emit0("lw.buffer_load_lds", &operands, &attributes, loc);
     }
 
     /// Stores `N` elements from `offset` on, in one access; nothing where the access would leave the buffer,

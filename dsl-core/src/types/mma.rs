@@ -8,6 +8,7 @@ use std::panic::Location;
 use super::place::{InGlobal, InShared, Place};
 use super::{BF16, Bool, F16, F32, Float, Scalar, Vector, WgmmaElement};
 use crate::Diagnostic;
+use crate::atoms::CopySpec;
 use crate::trace::{self, Attr, IrType, Loc, RawValue};
 
 /// An element of the 16-bit matrix instructions.
@@ -63,6 +64,36 @@ ldmatrix! {
     ldmatrix_x2_trans 2 true;
     /// [`ldmatrix_x4`], with each matrix transposed on the way.
     ldmatrix_x4_trans 4 true;
+}
+
+macro_rules! stmatrix {
+    ($($(#[$doc:meta])* $name:ident $count:literal $trans:literal;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// `row` is the first element of the 8-element row that this lane names: lanes 8i to 8i + 7 name the
+        /// rows of matrix i, and lanes beyond the last matrix are ignored. Rows are 16 bytes, aligned to
+        /// 16. All lanes of the warp take part. From sm_90 on.
+        #[track_caller]
+        pub fn $name<T: MmaElement>(row: Place<T, InShared>, fragments: [Vector<T, 2>; $count]) {
+            let operands: Vec<_> = [row.address()].into_iter().chain(fragments.map(Vector::raw)).collect();
+            trace::emit0("lw.stmatrix", &operands, &[("trans", Attr::Bool($trans))], Location::caller());
+        }
+    )* };
+}
+stmatrix! {
+    /// Stores one matrix of 8 x 8 elements to shared memory: 2 neighbours of row `lane / 4` from each lane, columns
+    /// `2 (lane % 4)` and one more, as an accumulator of `mma.sync` has them (PTX ISA, *stmatrix*).
+    stmatrix_x1 1 false;
+    /// Stores two matrices of 8 x 8 elements to shared memory, each as [`stmatrix_x1`].
+    stmatrix_x2 2 false;
+    /// Stores four matrices of 8 x 8 elements to shared memory, each as [`stmatrix_x1`].
+    stmatrix_x4 4 false;
+    /// [`stmatrix_x1`], with the matrix transposed on the way: a lane's neighbours go to two rows.
+    stmatrix_x1_trans 1 true;
+    /// [`stmatrix_x2`], with each matrix transposed on the way.
+    stmatrix_x2_trans 2 true;
+    /// [`stmatrix_x4`], with each matrix transposed on the way.
+    stmatrix_x4_trans 4 true;
 }
 
 fn product<const C: usize>(
@@ -145,6 +176,42 @@ pub fn cp_async<const BYTES: usize>(
     }
     let operands = [destination.address(), source.address(), valid.raw()];
     trace::emit0("lw.cp_async", &operands, &[("bytes", Attr::Int(BYTES as i64))], loc);
+}
+
+/// Whether the chip copies so many bytes of a lane straight to LDS; an error at `loc` where it does not.
+pub(super) fn can_copy_to_lds(bytes: usize, loc: Loc) -> bool {
+    let spec = CopySpec::to_lds(bytes, false);
+    let legal = trace::with(|t| t.target()).and_then(|target| Some(spec?.legal_on(target).is_ok()));
+    if spec.is_none() || legal == Some(false) {
+        let message = format!("a lane cannot copy {bytes} bytes straight to LDS here");
+        let help = "gfx942 copies 4 bytes a lane, gfx950 also 12 and 16; on NVIDIA use `cp_async`";
+        trace::error(loc, Diagnostic::error(message).help(help));
+    }
+    spec.is_some() && legal != Some(false)
+}
+
+/// Starts copies of `BYTES` bytes a lane (4, or on CDNA4 also 12 and 16) from global memory straight to LDS, without
+/// registers.
+///
+/// `destination` is one place for the wave: lane `l`'s bytes land `4 l` bytes after it, or `16 l` of 12 and 16 bytes. Each
+/// lane has its own `source`. Addresses are multiples of `BYTES`, of 4 for 12; both places are of one element type. What
+/// was copied may be read after the next [`barrier`](super::barrier), which waits for it. AMD only.
+#[track_caller]
+pub fn load_to_shared<const BYTES: usize>(
+    destination: Place<impl Scalar, InShared>,
+    source: Place<impl Scalar, impl InGlobal>,
+) {
+    let loc = Location::caller();
+    let (to, from) = (destination.element_type(), source.element_type());
+    if to != from {
+        let message = format!("`load_to_shared` would copy `{from}` elements into shared memory of `{to}`");
+        trace::error(loc, Diagnostic::error(message).help("bits are copied as they are: both sides have one type"));
+        return;
+    }
+    if can_copy_to_lds(BYTES, loc) {
+        let operands = [destination.address(), source.address()];
+        trace::emit0("lw.load_lds", &operands, &[("bytes", Attr::Int(BYTES as i64))], loc);
+    }
 }
 
 /// Closes the group of the copies that this thread has started since the last group.

@@ -39,8 +39,9 @@ pub use index_math::{IndexInt, KernelMath, offset_of};
 pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
 pub use mma::{
     MmaElement, cp_async, cp_async_commit, cp_async_wait, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2,
-    ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8, mma_m16n8k8_tf32,
-    mma_m16n8k16,
+    ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans, load_to_shared, mfma_16x16x16, mfma_32x32x8, mma_m16n8k8,
+    mma_m16n8k8_tf32, mma_m16n8k16, stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4,
+    stmatrix_x4_trans,
 };
 pub use place::{Access, Coordinate, GlobalRead, GlobalWrite, InGlobal, InShared, Indices, Place, Writable};
 pub use print::{PrintArgument, Printable, device_assert, printf, static_assert};

@@ -4,7 +4,7 @@ use super::exec::access::AccessError;
 use super::exec::numbers::{NumberFault, Rule};
 use super::exec::warp::{Action, Fault, FaultKind, Warp};
 use super::memory::{AccessFault, GlobalMemory};
-use super::op::{Access, Pc};
+use super::op::{Access, Op, Pc};
 use super::program::Program;
 use super::report::{Address, Report, ReportKind};
 use super::schedule::{BlockFailure, Position, Status};
@@ -116,7 +116,10 @@ impl Scene<'_> {
                 let message = "an asynchronous copy that is never waited for".to_owned();
                 let mut report = self.at(ReportKind::CopyInFlight, message, *started);
                 report.notes.push("the warp ends while it is under way".into());
-                report.help = Some("close its group by `cp_async_commit()` and wait by `cp_async_wait(0)`".into());
+                report.help = Some(match self.lands_at_a_barrier(*started) {
+                    true => "a `barrier()` lands it".into(),
+                    false => "close its group by `cp_async_commit()` and wait by `cp_async_wait(0)`".into(),
+                });
                 report
             }
             FaultKind::Endless { low, high, step } => {
@@ -272,11 +275,20 @@ impl Scene<'_> {
                 let place = self.program.place(pc);
                 let place = place.location.map_or_else(String::new, |l| format!(" at {l}"));
                 report.notes.push(format!("an asynchronous copy to it was started{place} and has not been waited for"));
-                report.help = Some("close its group by `cp_async_commit()` and wait by `cp_async_wait(..)`".into());
+                report.help = Some(match self.lands_at_a_barrier(pc) {
+                    true => "a `barrier()` lands it".into(),
+                    false => "close its group by `cp_async_commit()` and wait by `cp_async_wait(..)`".into(),
+                });
             }
         }
         report.address = Some(address);
         report
+    }
+
+    /// Whether the copy that was started there is one straight to LDS.
+    fn lands_at_a_barrier(&self, pc: Pc) -> bool {
+        let Some(&Op::CopyAsync { table }) = self.program.ops.get(pc as usize) else { return false };
+        self.program.copies.get(table as usize).is_some_and(|copy| copy.lds.is_some())
     }
 
     fn stuck(&self, positions: &[Position]) -> Report {

@@ -140,7 +140,8 @@ impl<'a> Registers<'a> {
     /// high one.
     #[inline(always)]
     pub(crate) fn set_half_mask(&mut self, mask: MaskReg, half: u8, bits: u32) {
-        let bits = if half == 0 { u64::from(bits) } else { self.mask(mask) | u64::from(bits) << 32 };
+        let low = self.mask(mask) & u64::from(u32::MAX);
+        let bits = if half == 0 { u64::from(bits) } else { low | u64::from(bits) << 32 };
         self.set_mask(mask, bits);
     }
 

@@ -495,6 +495,9 @@ impl Grid<'_> {
         if self.launch.seed != 0 {
             // A sequence of its own: the order of warps stays that of the seed.
             let mut pace = SplitMix(!self.launch.seed ^ cluster);
+            if let Some(state) = &state {
+                state.borrow_mut().set_pace(SplitMix(pace.0 ^ u64::from(u32::MAX)).next() | 1);
+            }
             warps.iter_mut().for_each(|warp| warp.copies.set_pace(pace.next() | 1));
         }
         let result = run_cluster(program, self.interpreter, warps, &memories, &mut random);

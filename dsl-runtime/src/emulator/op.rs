@@ -94,6 +94,8 @@ pub(crate) enum Op {
     CopyWait { groups: u32 },
     /// `ldmatrix`; operands in the table of matrix loads.
     LoadMatrix { table: u32 },
+    /// `stmatrix`; operands in the table of matrix stores.
+    StoreMatrix { table: u32 },
     /// `mma.sync`; operands in the table of products.
     Mma { table: u32 },
     /// `mfma`; operands in the table of products.
@@ -308,6 +310,21 @@ pub(crate) struct CopyOp {
     pub(crate) to: u32,
     /// Shape in global memory.
     pub(crate) from: u32,
+    /// Half of the wave.
+    pub(crate) half: u8,
+    /// How the destination is named, and when the copy lands.
+    pub(crate) lds: Option<ToLds>,
+}
+
+/// A copy straight to LDS: its destination is one for the wave, and it lands at the next barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToLds {
+    /// The destination in the low half of the wave.
+    pub(crate) first: Reg,
+    /// Bytes from one lane's destination to the next.
+    pub(crate) pitch: u32,
+    /// Bytes of the lane before this part.
+    pub(crate) part: u32,
 }
 
 /// Operands of [`Op::LoadMatrix`].

@@ -6,8 +6,9 @@ use super::asynchronous::op::{AsyncOp, OperandA, SharedOperand, TensorCopyOp};
 use super::decode;
 use super::exec::atom::AtomOp;
 use super::exec::matrix::slots_of_mma;
+use super::exec::matrix_store::MatrixStoreOp;
 use super::exec::progress::Watch;
-use super::lanes::{MaskReg, Reg};
+use super::lanes::{LANES, MaskReg, Reg};
 use super::op::{Access, AtomicOp, CopyOp, MatrixLoadOp, MfmaOp, MmaOp, Op, Pc, PrintOp, PrintType};
 
 /// A place in the source with the calls that led there.
@@ -117,6 +118,7 @@ pub struct Program {
     pub(crate) atomics: Vec<AtomicOp>,
     pub(crate) copies: Vec<CopyOp>,
     pub(crate) matrix_loads: Vec<MatrixLoadOp>,
+    pub(crate) matrix_stores: Vec<MatrixStoreOp>,
     pub(crate) products: Vec<MmaOp>,
     pub(crate) wave_products: Vec<MfmaOp>,
     pub(crate) atoms: Vec<AtomOp>,
@@ -234,6 +236,7 @@ tables! {
     atomic: atomics -> AtomicOp;
     copy: copies -> CopyOp;
     matrix_load: matrix_loads -> MatrixLoadOp;
+    matrix_store: matrix_stores -> MatrixStoreOp;
     mma: products -> MmaOp;
     mfma: wave_products -> MfmaOp;
     atom: atoms -> AtomOp;
@@ -407,6 +410,7 @@ impl Program {
                     v.slots(op.destination, 1);
                     v.slots(op.source, 2);
                     v.masks(&[op.valid]);
+                    op.lds.iter().for_each(|lds| v.slots(lds.first, 1));
                     for access in [op.to, op.from] {
                         let natural = v.access(access).is_some_and(|a| a.align == a.bytes && a.bytes >= 4);
                         v.require(natural);
@@ -420,6 +424,18 @@ impl Program {
                     op.d.iter().take(usize::from(op.count)).for_each(|&r| v.slots(r, 1));
                     let natural = v.access(op.access).is_some_and(|a| a.align == 16 && a.bytes == 16);
                     v.require(natural && op.count <= 4);
+                }
+                None => v.require(false),
+            },
+            Op::StoreMatrix { table } => match self.matrix_stores.get(table as usize) {
+                Some(op) => {
+                    v.slots(op.address, 1);
+                    let spots = op.rows.iter().flat_map(|row| row.halves);
+                    spots.for_each(|spot| v.slots(spot.slot, 1));
+                    op.values.iter().for_each(|&r| v.slots(r, 1));
+                    let natural = v.access(op.access).is_some_and(|a| a.align == 16 && a.bytes == 16);
+                    let value = v.access(op.value).is_some_and(|a| a.bytes == 4);
+                    v.require(natural && value && op.rows.iter().all(|row| usize::from(row.lane) < LANES));
                 }
                 None => v.require(false),
             },

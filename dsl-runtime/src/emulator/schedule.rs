@@ -157,6 +157,11 @@ impl Scheduler<'_, '_> {
             warp.follower = Some(Box::new(Follower::new(program, number)));
             stop = interpret_followed(program, warp, memory);
         }
+        if let Some(state) = memory.asynchronous.filter(|_| !matches!(stop, Stop::Fault(_)))
+            && let Err(late) = state.borrow_mut().land_some()
+        {
+            return Self::fail(late.rank as usize, BlockFailure::Late(late));
+        }
         let Some(barriers) = self.barriers.get_mut(rank) else { return Ok(()) };
         let next = match stop {
             Stop::Done => Status::Done,

@@ -60,6 +60,8 @@ pub(crate) struct AsyncState<'a> {
     pub(crate) woken: bool,
     pub(crate) cluster: ClusterBarrier,
     components: u32,
+    /// Decides what happens early; 0 for as late as the kernel's waits allow.
+    pace: u64,
 }
 
 /// The barrier of a cluster.
@@ -161,7 +163,45 @@ impl<'a> AsyncState<'a> {
                 ..ClusterBarrier::default()
             },
             components: warps,
+            pace: 0,
         }
+    }
+
+    /// Sets how early things happen beside the threads. With 0 all wait for their wait; otherwise some happen where they
+    /// are started and some on the way, by a sequence that the number starts.
+    pub(crate) fn set_pace(&mut self, pace: u64) {
+        self.pace = pace;
+    }
+
+    /// The next number of the sequence.
+    fn step_pace(&mut self) -> u64 {
+        // A linear congruential step (Knuth's constants); its upper bits are well mixed. The state stays odd, never 0.
+        self.pace = self.pace.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_406) | 1;
+        self.pace >> 32
+    }
+
+    /// Whether this is one of the occasions on which something happens early: one in four.
+    pub(crate) fn is_early(&mut self) -> bool {
+        self.pace != 0 && self.step_pace() >> 30 == 0
+    }
+
+    /// Lands the copies that were started last, so many of them.
+    pub(crate) fn land_newest(&mut self, count: u32) -> Result<(), LateFault> {
+        for _ in 0..count {
+            let Some(transfer) = self.transfers.pop() else { break };
+            self.land(&transfer)?;
+        }
+        Ok(())
+    }
+
+    /// Now and then lands a copy that nobody waits for yet, whichever.
+    pub(crate) fn land_some(&mut self) -> Result<(), LateFault> {
+        if !self.transfers.is_empty() && self.is_early() {
+            let chosen = self.step_pace() as usize % self.transfers.len();
+            let transfer = self.transfers.remove(chosen);
+            self.land(&transfer)?;
+        }
+        Ok(())
     }
 
     /// The products of a warp.

@@ -1,7 +1,7 @@
 //! Pointers, accesses and tensor-core operations.
 
 use lacewing_core::Error;
-use lacewing_core::atoms::MatrixOp;
+use lacewing_core::atoms::{CopySpec, MatrixOp};
 use lacewing_core::mlir::ir::{OperationLike, OperationRef};
 
 use super::attributes;
@@ -9,6 +9,7 @@ use super::emit::{Decoder, TRUE};
 use super::lifetime::value_key;
 use super::types::{Elem, Place, ValueType};
 use crate::emulator::exec::elementwise::UnaryOp;
+use crate::emulator::exec::matrix_store::{MatrixStoreOp, rows_of};
 use crate::emulator::lanes::MaskReg;
 use crate::emulator::op::{
     Access, AtomicKind, AtomicOp, AtomicType, CopyOp, MatrixLoadOp, MatrixType, MfmaOp, MmaOp, NumberFormat, Op,
@@ -46,11 +47,14 @@ impl Decoder {
                 let groups = attributes::unsigned(op, "groups").ok_or_else(|| self.unknown(op))?;
                 self.emit(Op::CopyWait { groups });
             }
+            "lw.load_lds" => self.load_lds(op, false)?,
+            "lw.buffer_load_lds" => self.load_lds(op, true)?,
             "lw.ldmatrix" => self.matrix_load(op)?,
+            "lw.stmatrix" => self.matrix_store(op)?,
             "lw.mma_sync" => {
                 let spec = self.instruction(op, MatrixOp::MmaSync)?;
-                match spec.kind {
-                    "f16" | "bf16" | "tf32" => self.mma(op)?,
+                match (spec.kind, spec.shape) {
+                    ("f16" | "bf16", _) | ("tf32", [16, 8, 8]) => self.mma(op)?,
                     _ => self.atom(op, spec)?,
                 }
             }
@@ -343,9 +347,33 @@ impl Decoder {
         let from = self.access(op, 1, ty, 4 * words, 0)?;
         let (destination, source) = (self.operand(op, 0)?.base, self.operand(op, 1)?.base);
         let valid = self.operand(op, 2)?.mask(0);
-        self.program.copies.push(CopyOp { destination, source, valid, to, from });
+        self.program.copies.push(CopyOp { destination, source, valid, to, from, half: 0, lds: None });
         let table = self.program.copies.len() as u32 - 1;
         self.emit(Op::CopyAsync { table });
+        Ok(())
+    }
+
+    fn matrix_store(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
+        let count = op.operand_count().saturating_sub(1);
+        let spec = CopySpec::of_matrices(true, count, attributes::flag(op, "trans"));
+        let Some(spec) = spec.filter(|_| self.halves == 1) else {
+            return Err(self.fail(op, format!("there is no stmatrix of {count} matrices")));
+        };
+        let row = ValueType { elem: Elem::F16, count: 8, is_vector: true };
+        let access = self.access(op, 0, row, 16, 0)?;
+        let address = self.operand(op, 0)?.base;
+        let mut values = Vec::new();
+        let mut ty = row;
+        for index in 0..count {
+            let value = self.operand(op, 1 + index)?;
+            ty = value.ty;
+            values.push(value.base);
+        }
+        let value = self.access(op, 0, ty, 4, 0)?;
+        let rows = rows_of(spec, &values).ok_or_else(|| self.unknown(op))?;
+        self.program.matrix_stores.push(MatrixStoreOp { rows, values, address, access, value });
+        let table = self.program.matrix_stores.len() as u32 - 1;
+        self.emit(Op::StoreMatrix { table });
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod emit;
 mod flight;
 mod gpu;
 mod indices;
+mod lds;
 mod lifetime;
 mod memory;
 mod slots;
@@ -82,6 +83,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         atomics: Vec::new(),
         copies: Vec::new(),
         matrix_loads: Vec::new(),
+        matrix_stores: Vec::new(),
         products: Vec::new(),
         wave_products: Vec::new(),
         atoms: Vec::new(),

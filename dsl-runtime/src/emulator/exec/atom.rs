@@ -110,16 +110,29 @@ impl AtomOp {
         j: usize,
     ) -> impl Iterator<Item = (f32, f32)> + Clone + 'a {
         let [m, n, k] = self.spec.shape;
-        (0..k).map(move |k| {
+        // Columns of the sums go through the blocks, and so do those of the factors.
+        let (block, j) = (j / n, j % n);
+        (k * block..k * (block + 1)).map(move |k| {
             let (a, b) = (Self::at(&self.a, m, i, k), Self::at(&self.b, n, j, k));
             (self.float(regs, Role::A, a), self.float(regs, Role::B, b))
         })
     }
 
+    /// Writes an element of D.
+    fn set(&self, regs: &mut Registers<'_>, spot: Spot, value: f32) {
+        match self.spec.c.element {
+            ScalarType::F16 => {
+                let word = regs.lane::<u32>(spot.slot, spot.in_half());
+                let bits = u32::from(narrow::f32_to_f16(value)) << spot.shift;
+                regs.set_lane(spot.slot, spot.in_half(), word & !(0xffff << spot.shift) | bits);
+            }
+            _ => regs.set_lane(spot.slot, spot.in_half(), value),
+        }
+    }
+
     /// Computes all of D before anything is written: D may share its slots with C.
     #[inline(never)]
     pub(crate) fn run(&self, regs: &mut Registers<'_>) {
-        let [m, n, k] = self.spec.shape;
         match self.spec.c.element {
             ScalarType::I32 => {
                 let dense = |spots: &[Spot], role| -> Vec<i32> {
@@ -127,7 +140,7 @@ impl AtomOp {
                 };
                 let (a, b) = (dense(&self.a, Role::A), dense(&self.b, Role::B));
                 let mut d = dense(&self.c, Role::C);
-                accumulate([m, n, k], &a, &b, &mut d, |sum, a, b| sum.wrapping_add(a.wrapping_mul(b)));
+                self.accumulate(&a, &b, &mut d, |sum, a, b| sum.wrapping_add(a.wrapping_mul(b)));
                 for (spot, value) in self.d.iter().zip(d) {
                     regs.set_lane(spot.slot, spot.in_half(), value);
                 }
@@ -136,7 +149,7 @@ impl AtomOp {
                 let dense =
                     |spots: &[Spot]| -> Vec<f64> { spots.iter().map(|&spot| self.double(regs, spot)).collect() };
                 let (a, b, mut d) = (dense(&self.a), dense(&self.b), dense(&self.c));
-                accumulate([m, n, k], &a, &b, &mut d, |sum, a, b| a.mul_add(b, sum));
+                self.accumulate(&a, &b, &mut d, |sum, a, b| a.mul_add(b, sum));
                 for (spot, value) in self.d.iter().zip(d) {
                     regs.set_lane(spot.slot, spot.in_half(), value);
                 }
@@ -147,22 +160,26 @@ impl AtomOp {
                 };
                 let (a, b) = (dense(&self.a, Role::A), dense(&self.b, Role::B));
                 let mut d = dense(&self.c, Role::C);
-                accumulate([m, n, k], &a, &b, &mut d, |sum, a, b| a.mul_add(b, sum));
-                for (spot, value) in self.d.iter().zip(d) {
-                    regs.set_lane(spot.slot, spot.in_half(), value);
+                self.accumulate(&a, &b, &mut d, |sum, a, b| a.mul_add(b, sum));
+                for (&spot, value) in self.d.iter().zip(d) {
+                    self.set(regs, spot, value);
                 }
             }
         }
     }
-}
 
-/// `d += a b`, products in k order; all with the first dimension fastest.
-fn accumulate<T: Copy>([m, n, k]: [usize; 3], a: &[T], b: &[T], d: &mut [T], step: impl Fn(T, T, T) -> T) {
-    for (j, column) in d.chunks_exact_mut(m).enumerate().take(n) {
-        for at in 0..k {
-            let b = b[j + at * n];
-            for (sum, &a) in column.iter_mut().zip(&a[at * m..(at + 1) * m]) {
-                *sum = step(*sum, a, b);
+    /// `d += a b` in each block, products in k order; all with the first dimension fastest.
+    fn accumulate<T: Copy>(&self, a: &[T], b: &[T], d: &mut [T], step: impl Fn(T, T, T) -> T) {
+        let [m, n, k] = self.spec.shape;
+        let blocks = a.chunks_exact(m * k).zip(b.chunks_exact(n * k)).zip(d.chunks_exact_mut(m * n));
+        for ((a, b), d) in blocks {
+            for (j, column) in d.chunks_exact_mut(m).enumerate() {
+                for at in 0..k {
+                    let b = b[j + at * n];
+                    for (sum, &a) in column.iter_mut().zip(&a[at * m..(at + 1) * m]) {
+                        *sum = step(*sum, a, b);
+                    }
+                }
             }
         }
     }

@@ -3,9 +3,11 @@
 //! A copy is checked where it is started. With the scheduler's seed 0 it lands when its group is waited for, no earlier: a
 //! kernel that forgets to wait reads bytes that count as unwritten. Other seeds execute some copies earlier, which a GPU may
 //! do as well: what is still read where a copy lands shows then.
+//!
+//! Copies straight to LDS belong to no group: they land at the warp's next barrier.
 
 use super::access::AccessError;
-use crate::emulator::lanes::{LANES, Registers};
+use crate::emulator::lanes::{LANES, Registers, half_of};
 use crate::emulator::memory::{
     Bytes, Conflict, GlobalMemory, Memory, Region, SharedMemory, SharedRaces, Touch, Toucher,
 };
@@ -16,6 +18,8 @@ struct Pending {
     pc: Pc,
     active: u32,
     valid: u32,
+    /// Half of the wave.
+    half: u8,
     bytes: u32,
     source: [u64; LANES],
     destination: [u32; LANES],
@@ -29,6 +33,8 @@ pub(crate) struct CopyQueue {
     /// Closed groups, oldest first; the last group is open.
     groups: Vec<Vec<Pending>>,
     open: Vec<Pending>,
+    /// Copies straight to LDS, which land at the next barrier.
+    lds: Vec<Pending>,
     /// Decides how early copies are executed; 0 for as late as the kernel's waits allow.
     pace: u64,
 }
@@ -37,6 +43,29 @@ pub(crate) struct CopyQueue {
 pub(crate) enum CopyError {
     Source(AccessError),
     Destination(AccessError),
+    /// Two lanes name different destinations of a copy that has one.
+    NotUniform {
+        lane: u32,
+        values: [u32; 2],
+    },
+}
+
+/// Where each lane's bytes go.
+pub(crate) fn destinations(regs: &Registers<'_>, op: &CopyOp, active: u64) -> Result<[u32; LANES], CopyError> {
+    let own = regs.read::<u32>(op.destination);
+    let Some(lds) = op.lds else { return Ok(own) };
+    // One address for the wave; that of its first active lane.
+    let leader = active.trailing_zeros() as usize % (2 * LANES);
+    let first = match leader < LANES {
+        true => regs.lane::<u32>(lds.first, leader),
+        false => own[leader - LANES],
+    };
+    let lanes = half_of(active, op.half);
+    if let Some(lane) = (0..LANES).find(|&lane| lanes >> lane & 1 == 1 && own[lane] != first) {
+        return Err(CopyError::NotUniform { lane: lane as u32 + 32 * u32::from(op.half), values: [first, own[lane]] });
+    }
+    let start = first.wrapping_add(lds.part).wrapping_add(32 * u32::from(op.half) * lds.pitch);
+    Ok(std::array::from_fn(|lane| start.wrapping_add(lane as u32 * lds.pitch)))
 }
 
 impl CopyQueue {
@@ -44,6 +73,7 @@ impl CopyQueue {
     pub(crate) fn clear(&mut self) {
         self.groups.clear();
         self.open.clear();
+        self.lds.clear();
     }
 
     /// Sets how early copies are executed. With 0 all wait for their wait; otherwise some are executed where they are
@@ -69,11 +99,13 @@ impl CopyQueue {
         regs: &Registers<'_>,
         op: &CopyOp,
         (to, from): (&Access, &Access),
-        active: u32,
+        active_lanes: u64,
         pc: Pc,
     ) -> Result<(), CopyError> {
-        let (source, destination) = (regs.read::<u64>(op.source), regs.read::<u32>(op.destination));
-        let valid = active & regs.mask(op.valid) as u32;
+        let source = regs.read::<u64>(op.source);
+        let destination = destinations(regs, op, active_lanes)?;
+        let active = half_of(active_lanes, op.half);
+        let valid = active & half_of(regs.mask(op.valid), op.half);
         let len = to.bytes as usize;
         let mut rest = active;
         while rest != 0 {
@@ -92,17 +124,39 @@ impl CopyQueue {
             shared.mark_unwritten(at, len);
         }
         let landed = self.is_early();
-        let copy = Pending { pc, active, valid, bytes: to.bytes, source, destination, landed };
+        let copy = Pending { pc, active, valid, half: op.half, bytes: to.bytes, source, destination, landed };
         if landed {
             copy.land(global, shared);
         }
-        self.open.push(copy);
+        if op.lds.is_some() {
+            self.lds.push(copy)
+        } else {
+            self.open.push(copy)
+        }
         Ok(())
     }
 
     /// Tests and notes the destinations of the copy that was started last.
-    pub(crate) fn note_start(&self, races: &mut SharedRaces, warp: u32) -> Result<(), Conflict> {
-        self.open.last().map_or(Ok(()), |copy| copy.touch(races, warp, Touch::CopyStart))
+    pub(crate) fn note_start(&self, races: &mut SharedRaces, warp: u32, op: &CopyOp) -> Result<(), Conflict> {
+        let queue = if op.lds.is_some() { &self.lds } else { &self.open };
+        queue.last().map_or(Ok(()), |copy| copy.touch(races, warp, Touch::CopyStart))
+    }
+
+    /// Whether copies to LDS are under way.
+    pub(crate) fn any_to_lds(&self) -> bool {
+        !self.lds.is_empty()
+    }
+
+    /// A barrier: the copies to LDS land.
+    pub(crate) fn barrier(
+        &mut self,
+        global: &GlobalMemory<'_>,
+        shared: &SharedMemory,
+        mut races: Option<(&mut SharedRaces, u32)>,
+    ) {
+        for copy in self.lds.drain(..) {
+            copy.finish(global, shared, &mut races);
+        }
     }
 
     /// Closes the open group.
@@ -119,7 +173,7 @@ impl CopyQueue {
 
     /// Where the oldest copy that has not landed was started.
     pub(crate) fn first_pending(&self) -> Option<Pc> {
-        self.groups.iter().flatten().chain(&self.open).map(|copy| copy.pc).next()
+        self.groups.iter().flatten().chain(&self.open).chain(&self.lds).map(|copy| copy.pc).next()
     }
 
     /// Lands all groups but the newest `keep`; for other threads they are written now, by this warp.
@@ -132,18 +186,13 @@ impl CopyQueue {
     ) {
         let landing = self.groups.len().saturating_sub(keep);
         for copy in self.groups.drain(..landing).flatten() {
-            if !copy.landed {
-                copy.land(global, shared);
-            }
-            if let Some((races, warp)) = &mut races {
-                copy.touch(races, *warp, Touch::CopyEnd).ok();
-            }
+            copy.finish(global, shared, &mut races);
         }
     }
 
     /// Where a copy to this byte of shared memory was started that has not landed.
     pub(crate) fn pending_at(&self, offset: u32) -> Option<Pc> {
-        self.groups.iter().flatten().chain(&self.open).find_map(|copy| {
+        self.groups.iter().flatten().chain(&self.open).chain(&self.lds).find_map(|copy| {
             let hit = (0..LANES)
                 .any(|lane| copy.active >> lane & 1 == 1 && offset.wrapping_sub(copy.destination[lane]) < copy.bytes);
             hit.then_some(copy.pc)
@@ -154,7 +203,8 @@ impl CopyQueue {
 impl Pending {
     /// Tells the race shadow of the copy's destinations.
     fn touch(&self, races: &mut SharedRaces, warp: u32, touch: Touch) -> Result<(), Conflict> {
-        let (len, who) = (self.bytes as usize, |lane: usize| Toucher { warp, lane: lane as u32, pc: self.pc });
+        let in_wave = |lane: usize| lane as u32 + 32 * u32::from(self.half);
+        let (len, who) = (self.bytes as usize, |lane: usize| Toucher { warp, lane: in_wave(lane), pc: self.pc });
         let active = || (0..LANES).filter(|lane| self.active >> lane & 1 == 1);
         let rows = || active().map(|lane| self.destination[lane] as usize);
         if touch == Touch::CopyStart && !races.are_old(warp, rows(), len, touch) {
@@ -162,8 +212,18 @@ impl Pending {
                 races.check(who(lane), self.destination[lane] as usize, len, touch)?;
             }
         }
-        races.note_rows(who(0), active().map(|lane| lane as u32).zip(rows()), len, touch);
+        races.note_rows(who(0), active().map(in_wave).zip(rows()), len, touch);
         Ok(())
+    }
+
+    /// Lands the copy unless it has; for other threads it is written now, by this warp.
+    fn finish(&self, global: &GlobalMemory<'_>, shared: &SharedMemory, races: &mut Option<(&mut SharedRaces, u32)>) {
+        if !self.landed {
+            self.land(global, shared);
+        }
+        if let Some((races, warp)) = races {
+            self.touch(races, *warp, Touch::CopyEnd).ok();
+        }
     }
 
     fn land(&self, global: &GlobalMemory<'_>, shared: &SharedMemory) {

@@ -8,11 +8,13 @@ use super::collective::{ballot, shuffle, shuffle_xor};
 use super::copy::CopyError;
 use super::elementwise::UnaryOp;
 use super::matrix::{load_matrix, mfma, mma};
+use super::matrix_store::{gather, scatter};
 use super::numbers::{LARGEST_TO_F16, Moment, nan_converted, nan_stored};
 use super::order::{self, Visitor};
 use super::print::{assertion, print};
 use super::warp::{Action, BlockMemory, Fault, FaultKind, Frame, Stop, Warp};
 use crate::emulator::asynchronous::execute::{Flow, execute, finish};
+use crate::emulator::asynchronous::fault::AsyncFault;
 use crate::emulator::exact::Now;
 use crate::emulator::isa::{Baseline, Isa};
 use crate::emulator::lanes::{Reg, Registers, half_of};
@@ -481,14 +483,17 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
             Op::CopyAsync { table } => {
                 let op = program.copy(table);
                 let shapes = (program.access(op.to), program.access(op.from));
-                let started =
-                    warp.copies.start((&block.global, block.shared), &regs, op, shapes, mask as u32, pc as u32);
+                let started = warp.copies.start((&block.global, block.shared), &regs, op, shapes, mask, pc as u32);
                 match started {
                     Ok(()) => {
-                        ordered!(|races| warp.copies.note_start(races, warp.index), op.to, Touch::CopyStart);
+                        ordered!(|races| warp.copies.note_start(races, warp.index, op), op.to, Touch::CopyStart);
                     }
                     Err(CopyError::Source(error)) => checked!(Err::<(), _>(error), op.from, false, Action::Read),
                     Err(CopyError::Destination(error)) => checked!(Err::<(), _>(error), op.to, true, Action::Write),
+                    Err(CopyError::NotUniform { lane, values }) => {
+                        let what = "destination of a copy to LDS";
+                        stop!(lane, FaultKind::Async(Box::new(AsyncFault::NotUniform { what, values })))
+                    }
                 }
             }
             Op::CopyCommit => warp.copies.commit(&block.global, block.shared),
@@ -507,9 +512,37 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
                 }
                 checked!(result, op.access, true, Action::Read);
                 if block.checks.performance {
-                    warp.traffic.matrix(&regs, op, pc as u32);
+                    warp.traffic.matrix(&regs, (op.address, usize::from(op.count)), pc as u32);
                 }
                 ordered!(|races| order::matrix(races, &regs, op, visitor), op.access, Touch::Read);
+            }
+            Op::StoreMatrix { table } => {
+                whole_warp!(PartialWarp);
+                let op = program.matrix_store(table);
+                let shape = program.access(op.value);
+                escape!(op.values.iter().find_map(|&value| nan_stored(
+                    &regs,
+                    &warp.births,
+                    value,
+                    mask,
+                    shape,
+                    pc as u32
+                )));
+                match gather(block.shared, &regs, op, program.access(op.access)) {
+                    Ok(rows) => {
+                        let visitor = Visitor { warp: warp.index, pc: pc as u32 };
+                        ordered!(
+                            |races| order::matrix_store(races, block.shared, &rows, visitor),
+                            op.access,
+                            Touch::Write
+                        );
+                        scatter(block.shared, &rows);
+                    }
+                    Err(error) => checked!(Err::<(), _>(error), op.access, true, Action::Write),
+                }
+                if block.checks.performance {
+                    warp.traffic.matrix(&regs, (op.address, op.values.len()), pc as u32);
+                }
             }
             Op::Mma { table } => {
                 whole_warp!(PartialWarp);
@@ -648,6 +681,11 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
 
             Op::Barrier => {
                 whole_warp!(DivergentBarrier);
+                if warp.copies.any_to_lds() {
+                    let mut races = block.races.map(RefCell::borrow_mut);
+                    let races = races.as_deref_mut().map(|races| (races, warp.index));
+                    warp.copies.barrier(&block.global, block.shared, races);
+                }
                 leave!(pc + 1, Stop::Barrier)
             }
             Op::NamedSync { id, threads } => {

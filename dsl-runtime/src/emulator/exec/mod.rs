@@ -8,6 +8,7 @@ pub(crate) mod copy;
 pub(crate) mod elementwise;
 pub(crate) mod interpret;
 pub(crate) mod matrix;
+pub(crate) mod matrix_store;
 pub(crate) mod numbers;
 pub(crate) mod order;
 pub(crate) mod print;

@@ -1,9 +1,10 @@
 //! Accesses of a warp on their way to the race shadows.
 
 use super::access::load_part;
+use super::matrix_store::Row;
 use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
 use crate::emulator::memory::{
-    BlockConflict, Conflict, Epoch, GlobalMemory, Memory, SharedMemory, SharedRaces, Touch, Toucher,
+    BlockConflict, Bytes, Conflict, Epoch, GlobalMemory, Memory, SharedMemory, SharedRaces, Touch, Toucher,
 };
 use crate::emulator::op::{Access, AtomicOp, MatrixLoadOp};
 
@@ -168,6 +169,38 @@ pub(crate) fn matrix(
         }
     }
     races.note_rows(who, rows().map(|at| (Epoch::TOGETHER, at)), 16, Touch::Read);
+    Ok(())
+}
+
+/// `stmatrix`: a lane writes the row that it names. The shadow is asked while the old bytes are still there.
+#[inline(never)]
+pub(crate) fn matrix_store(
+    races: &mut SharedRaces,
+    memory: &SharedMemory,
+    rows: &[Row],
+    visitor: Visitor,
+) -> Result<(), Conflict> {
+    const BYTES: usize = 16;
+    let who = |row: &Row| visitor.lane(row.lane as usize, 0);
+    for row in rows {
+        if let Err(conflict) = races.check(who(row), row.at, BYTES, Touch::Write) {
+            // SAFETY: the range was checked when the rows were gathered.
+            let there: [u32; 4] = unsafe { memory.load_words(row.at) };
+            if there != row.words || conflict.earlier_read || conflict.earlier.is_in_flight() {
+                return Err(conflict);
+            }
+        }
+    }
+    races.note_rows(visitor.lane(0, 0), rows.iter().map(|row| (row.lane, row.at)), BYTES, Touch::Write);
+    // Two rows of one instruction in one place.
+    for row in rows {
+        let last = races.last_write(row.at);
+        let other = last.lane().and_then(|lane| rows.iter().find(|other| other.lane == lane));
+        if other.is_some_and(|other| other.lane != row.lane && other.at == row.at && other.words != row.words) {
+            let (byte, lane) = (row.at as u64, row.lane);
+            return Err(Conflict { byte, earlier: last, earlier_read: false, lane, unfenced: false });
+        }
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lacewing_core::{SourceLocation, Target};
 
 use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
-use crate::emulator::op::{Access, MatrixLoadOp, Op, Pc};
+use crate::emulator::op::{Access, Op, Pc};
 use crate::emulator::program::Program;
 
 /// Which memory an access of [`LineCost`] goes to.
@@ -172,11 +172,11 @@ impl Traffic {
         self.add(pc, total);
     }
 
-    /// `ldmatrix`: eight rows of 16 bytes at a time.
-    pub(crate) fn matrix(&mut self, regs: &Registers<'_>, op: &MatrixLoadOp, pc: Pc) {
-        let addresses = regs.read::<u32>(op.address);
+    /// `ldmatrix` or `stmatrix` of so many matrices: eight rows of 16 bytes at a time.
+    pub(crate) fn matrix(&mut self, regs: &Registers<'_>, (address, count): (Reg, usize), pc: Pc) {
+        let addresses = regs.read::<u32>(address);
         let mut total = Cost { accesses: 1, ..Cost::default() };
-        for rows in addresses.chunks(8).take(usize::from(op.count)) {
+        for rows in addresses.chunks(8).take(count) {
             let mut words: Vec<u32> = rows.iter().flat_map(|&row| row / 4..row / 4 + 4).collect();
             total.group(&mut words, 32);
         }

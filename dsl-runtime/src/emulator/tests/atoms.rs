@@ -136,11 +136,20 @@ fn kernel_text(spec: &MmaSpec) -> String {
             vec![sum.as_str(); count].join(", ")
         ),
     };
-    for v in 0..count {
-        let result = if spec.op == MatrixOp::Fma { "%d".to_owned() } else { format!("%d#{v}") };
+    for v in 0..spec.c.values() {
+        let (register, part, pack) = (v / spec.c.pack, v % spec.c.pack, spec.c.pack);
+        let whole = if spec.op == MatrixOp::Fma { "%d".to_owned() } else { format!("%d#{register}") };
+        let element = mlir(spec.c.element);
+        let value = match pack {
+            1 => whole,
+            _ => {
+                body += &format!("%de{v} = vector.extract {whole}[{part}] : {element} from {sum}\n");
+                format!("%de{v}")
+            }
+        };
         body += &format!(
-            "%dp{v} = llvm.getelementptr %out[%cj{v}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, {sum}\n\
-             \"lw.store\"({result}, %dp{v}) {{align = {} : i64}} : ({sum}, !llvm.ptr<1>) -> ()\n",
+            "%dp{v} = llvm.getelementptr %out[%cj{v}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, {element}\n\
+             \"lw.store\"({value}, %dp{v}) {{align = {} : i64}} : ({element}, !llvm.ptr<1>) -> ()\n",
             spec.c.element.bytes()
         );
     }
@@ -169,7 +178,7 @@ fn every_atom_is_the_plain_product() {
                 Arg::Bytes(registers(&spec.a, &a)),
                 Arg::Bytes(registers(&spec.b, &b)),
                 Arg::Bytes(registers(&spec.c, &c)),
-                Arg::Uninit(m * n * spec.c.element.bytes()),
+                Arg::Uninit(m * n * spec.blocks * spec.c.element.bytes()),
             ];
             let got = kernel.run([1, 1, 1], &arguments).pop().unwrap();
 
@@ -177,15 +186,21 @@ fn every_atom_is_the_plain_product() {
                 "tf32" | "xf32" => f64::from(f32::from_bits((x as f32).to_bits() & !0x1fff)),
                 _ => x,
             };
-            let mut wanted = vec![(0, 0.0); m * n];
+            let mut wanted = vec![(0, 0.0); m * n * spec.blocks];
             for i in 0..m {
-                for j in 0..n {
-                    let factors = (0..k).map(|k| (tf32(a[i + k * m].1), tf32(b[j + k * n].1)));
+                for j in 0..n * spec.blocks {
+                    let (block, column) = (j / n, j % n);
+                    let ks = k * block..k * (block + 1);
+                    let factors = ks.map(|k| (tf32(a[i + k * m].1), tf32(b[column + k * n].1)));
                     let start = c[i + j * m].1;
                     let bits = match spec.c.element {
                         ScalarType::I32 => {
                             let sum = factors.fold(start as i32, |sum, (a, b)| sum.wrapping_add(a as i32 * b as i32));
                             u64::from(sum as u32)
+                        }
+                        ScalarType::F16 => {
+                            let sum = factors.fold(start as f32, |sum, (a, b)| (a as f32).mul_add(b as f32, sum));
+                            narrow::f32_to_f16(sum).into()
                         }
                         ScalarType::F64 => factors.fold(start, |sum, (a, b)| a.mul_add(b, sum)).to_bits(),
                         _ => {
@@ -211,8 +226,8 @@ fn instructions_that_do_not_exist_are_refused() {
         kernel.try_decode().unwrap_err().to_string()
     };
     assert!(refusal("gfx942", &body).contains("exists on gfx950 only"));
-    let text = refusal("gfx950", &body.replace("k = 16 : i64", "k = 4 : i64"));
-    assert!(text.contains("there is no lw.mfma of shape 32x32x4 for f16"), "{text}");
+    let text = refusal("gfx950", &body.replace("k = 16 : i64", "k = 2 : i64"));
+    assert!(text.contains("there is no lw.mfma of shape 32x32x2 for f16"), "{text}");
 }
 
 /// A sum that leaves the range is found and told, with the factors.
