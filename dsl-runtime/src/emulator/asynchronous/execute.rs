@@ -450,6 +450,7 @@ impl Context<'_, '_, '_> {
             if last == Some(at) {
                 continue;
             }
+            self.state.waited(self.block.rank, at);
             if let (Some(races), Some(barrier)) = (races, self.state.barrier(self.block.rank, at)) {
                 races.borrow_mut().acquire(self.warp, &barrier.done);
             }

@@ -62,6 +62,8 @@ pub(crate) struct AsyncState<'a> {
     components: u32,
     /// Decides what happens early; 0 for as late as the kernel's waits allow.
     pace: u64,
+    /// Copies that landed before anyone waited for them: rank, mbarrier, and where they were started.
+    early: Vec<(u32, u32, Pc)>,
 }
 
 /// The barrier of a cluster.
@@ -164,6 +166,7 @@ impl<'a> AsyncState<'a> {
             },
             components: warps,
             pace: 0,
+            early: Vec::new(),
         }
     }
 
@@ -189,7 +192,7 @@ impl<'a> AsyncState<'a> {
     pub(crate) fn land_newest(&mut self, count: u32) -> Result<(), LateFault> {
         for _ in 0..count {
             let Some(transfer) = self.transfers.pop() else { break };
-            self.land(&transfer)?;
+            self.land_early(&transfer)?;
         }
         Ok(())
     }
@@ -199,9 +202,19 @@ impl<'a> AsyncState<'a> {
         if !self.transfers.is_empty() && self.is_early() {
             let chosen = self.step_pace() as usize % self.transfers.len();
             let transfer = self.transfers.remove(chosen);
-            self.land(&transfer)?;
+            self.land_early(&transfer)?;
         }
         Ok(())
+    }
+
+    fn land_early(&mut self, transfer: &Transfer) -> Result<(), LateFault> {
+        self.early.push((transfer.rank, transfer.barrier, transfer.pc));
+        self.land(transfer)
+    }
+
+    /// Someone has waited for the copies of an mbarrier.
+    pub(crate) fn waited(&mut self, rank: u32, barrier: u32) {
+        self.early.retain(|&(other, address, _)| (other, address) != (rank, barrier));
     }
 
     /// The products of a warp.
@@ -337,7 +350,11 @@ impl<'a> AsyncState<'a> {
             pc: transfer.pc,
             fault: AsyncFault::NeverWaited,
         });
-        unfinished.or_else(|| {
+        let unawaited = || {
+            let &(rank, _, pc) = self.early.first()?;
+            Some(LateFault { rank, warp: None, pc, fault: AsyncFault::NeverWaited })
+        };
+        unfinished.or_else(unawaited).or_else(|| {
             self.blocks.iter().enumerate().find_map(|(rank, block)| {
                 let (warp, pc) = block.missing_step()?;
                 let fault = AsyncFault::Warpgroup { warp, other: pc };

@@ -127,7 +127,8 @@ impl Follower {
             let mut known = Vec::new();
             for (half, from) in row.halves.iter().enumerate() {
                 let at = spot(from.slot, usize::from(from.lane) % LANES, 4, u32::from(from.shift) / 8);
-                known.extend(self.known(now.regs, at, 2).into_iter().map(|(byte, cell)| (2 * half as u32 + byte, cell)));
+                known
+                    .extend(self.known(now.regs, at, 2).into_iter().map(|(byte, cell)| (2 * half as u32 + byte, cell)));
             }
             self.pending.stored.push(Stored { key: shared_key(now.rank, first.into()), bytes: 16, known });
         }
