@@ -30,7 +30,7 @@ impl Decoder {
         let target = self.program.target();
         spec.legal_on(target).map_err(|reason| self.fail(op, reason))?;
         let unit = if bounded { attributes::unsigned(op, "unit").unwrap_or(0) } else { bytes };
-        if unit == 0 || bytes % unit != 0 {
+        if unit == 0 || !bytes.is_multiple_of(unit) {
             return Err(self.fail(op, format!("{bytes} bytes of elements of {unit}")));
         }
         let destination = self.operand(op, 0)?;

