@@ -8,18 +8,23 @@ Lacewing is measured by `lacewing bench`, which checks each kernel first. The pe
 its attention backends, and FlashAttention-3 where `fa3_fwd_interface` can be imported) are measured here in the same way: on
 copies of the tensors that are together larger than twice the L2 cache, many calls at a time as one CUDA graph, warm, median of
 31. Each row of Lacewing is measured just before its peers, because a chip's clock drifts while it is hot. A peer that refuses
-a shape is left out.
+a shape is left out. On Hopper, products and attention are measured in two versions: the one for the chip, and the one for sm_80,
+which multiplies by mma.sync, as FlashAttention-2 and Triton's product for sm_80 do.
 """
 
 import argparse
 import csv
 import json
 import math
+import os
 import subprocess
 import sys
 import time
 
 import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
+import mma_sync
 
 SAMPLES = 31
 SAMPLE_SECONDS = 0.002
@@ -27,7 +32,7 @@ MOST_COPIES = 64
 
 
 def attention_rows(quick):
-    """As published tables have it: 16384 tokens, 2048 features. The whole table takes about four minutes."""
+    """As published tables have it: 16384 tokens, 2048 features."""
     for head_dim in (64, 128, 256):
         for length in (1024, 4096, 16384) if not quick else (4096,):
             for causal in (False, True):
@@ -75,7 +80,12 @@ def peers_rms_norm(sizes, settings):
 def peers_matmul(sizes, settings):
     a, b = normal(sizes["M"], sizes["K"]), normal(sizes["K"], sizes["N"])
     out = torch.empty(sizes["M"], sizes["N"], device="cuda", dtype=torch.bfloat16)
-    return {"torch matmul (cuBLAS)": lambda: torch.matmul(a, b, out=out)}
+    found = {"torch matmul (cuBLAS)": lambda: torch.matmul(a, b, out=out)}
+    try:
+        found.update(mma_sync.triton_products(a, b, out))
+    except ImportError:
+        pass
+    return found
 
 
 def peers_attention(sizes, settings):
@@ -144,8 +154,15 @@ def quantile(sorted_seconds, share):
     return sorted_seconds[round(share * (len(sorted_seconds) - 1))]
 
 
-def lacewing(program, kernel, sizes, settings, limits):
-    command = [program, "bench", kernel, "--device", "cuda:0", "--json", "-", "--samples", str(SAMPLES)]
+def versions(kernel):
+    """The devices to measure a kernel on: this one, and where the chip has more than mma.sync, code for sm_80."""
+    if kernel in ("matmul", "fmha_fwd") and torch.cuda.get_device_capability() >= (9, 0):
+        return ("cuda:0:sm_80", "cuda:0")
+    return ("cuda:0",)
+
+
+def lacewing(program, device, kernel, sizes, settings, limits):
+    command = [program, "bench", kernel, "--device", device, "--json", "-", "--samples", str(SAMPLES)]
     command += ["--shape", ",".join(f"{name}={size}" for name, size in sizes.items())]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
@@ -158,7 +175,7 @@ def lacewing(program, kernel, sizes, settings, limits):
     return json.loads(run.stdout)
 
 
-def describe(measured):
+def describe(measured, ceiling):
     """What a reader needs to know of the machine, as comment lines."""
     asked = "name,driver_version,vbios_version,power.limit,clocks.max.sm,clocks.max.mem"
     smi = subprocess.run(
@@ -170,6 +187,8 @@ def describe(measured):
         lines.append("lacewing " + measured["version"] + ": " + json.dumps(measured["machine"], sort_keys=True))
         if measured["limits"]:
             lines.append("limits: " + json.dumps(measured["limits"], sort_keys=True))
+    if ceiling:
+        lines.append(f"mma.sync on random bf16 numbers in registers, and nothing else: {ceiling:.0f} TFLOP/s")
     lines.append("times are medians in microseconds with tenth and ninetieth percentile; each input is read and each")
     lines.append("output written once in bytes; attention counts 4 B H N N D operations, half of them when causal")
     return lines
@@ -185,21 +204,24 @@ def main():
     only = arguments.only.split(",") if arguments.only else None
 
     table, first = [], None
+    ceiling = mma_sync.ceiling()
     for kernel, sizes, settings, peers in rows(arguments.quick):
         if only and kernel not in only:
             continue
-        ours = lacewing(arguments.lacewing, kernel, sizes, settings, limits=first is None)
-        first = first or ours
-        measured = {}
-        if ours:
-            measured["lacewing " + "+".join(ours["functions"])] = ours["seconds"]["samples"]
+        measured, ours = {}, None
+        for device in versions(kernel):
+            found = lacewing(arguments.lacewing, device, kernel, sizes, settings, limits=first is None)
+            ours, first = found or ours, first or found
+            if found:
+                measured["lacewing " + "+".join(found["functions"])] = found["seconds"]["samples"]
         footprint = int(ours["bytes"]) if ours else 1 << 28
-        for name in peers(sizes, settings):
+        copies = [peers(sizes, settings) for _ in range(copies_beyond_cache(footprint))]
+        for name in copies[0]:
             try:
-                calls = [peers(sizes, settings)[name] for _ in range(copies_beyond_cache(footprint))]
-                measured[name] = measure(calls)
+                measured[name] = measure([copy[name] for copy in copies])
             except Exception as refused:
                 print(f"{name} {sizes}: {str(refused).splitlines()[0]}", file=sys.stderr)
+        del copies
         others = [quantile(seconds, 0.5) for name, seconds in measured.items() if not name.startswith("lacewing")]
         for name, seconds in measured.items():
             median = quantile(seconds, 0.5)
@@ -221,14 +243,14 @@ def main():
             print(*table[-1].values(), sep="  ", flush=True)
         # Again after each kernel: a run that is ended early leaves what it has.
         if table:
-            write(arguments.output, table, first)
+            write(arguments.output, table, describe(first, ceiling))
     if not table:
         sys.exit("nothing was measured")
 
 
-def write(path, table, first):
+def write(path, table, description):
     with open(path, "w", newline="", encoding="utf-8") as file:
-        file.writelines(f"# {line}\n" for line in describe(first))
+        file.writelines(f"# {line}\n" for line in description)
         writer = csv.DictWriter(file, fieldnames=list(table[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)

@@ -32,6 +32,7 @@ chapters! {
     threads = "../docs/src/reference/threads.md",
     collectives = "../docs/src/reference/collectives.md",
     hopper = "../docs/src/reference/hopper.md",
+    tensor_memory = "../docs/src/reference/tensor-memory.md",
     atomics = "../docs/src/reference/atomics.md",
     printing = "../docs/src/reference/printing.md",
     emulator = "../docs/src/reference/emulator.md",

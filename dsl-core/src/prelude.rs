@@ -10,7 +10,7 @@ pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
 pub use crate::types::Axis::{X, Y, Z};
 pub use crate::types::{
     Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, NamedBarriers, Pipeline, ProxyFence,
-    SwizzledRing, SwizzledTile, TensorMap, WgmmaElement, cluster_rank, cluster_sync, fence_proxy, named_barriers,
+    Schedule, SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, WgmmaElement, cluster_rank, cluster_sync, fence_proxy, named_barriers,
     tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
 };
 pub use crate::types::{
@@ -24,6 +24,10 @@ pub use crate::types::{
     shared_array_named, shfl_down, shfl_idx, shfl_up, shfl_xor, stmatrix_x1, stmatrix_x1_trans, stmatrix_x2,
     stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans, target, thread_id, thread_index, wait_for_previous_grid,
     warp_id, warp_sync,
+};
+pub use crate::types::{
+    MmaInFlight, TensorMemory, TmemAccumulator, TmemTile, tcgen05_commit, tcgen05_fence_after_thread_sync,
+    tcgen05_fence_before_thread_sync, tcgen05_mma,
 };
 pub use crate::{device_assert, layout, printf, static_assert};
 pub use lacewing_macros::*;

@@ -126,13 +126,25 @@ impl HostTensor {
             ScalarType::Bf16 => Self::new(&map(numbers, bf16::from_f64), shape),
             ScalarType::F32 => Self::new(&map(numbers, |x| x as f32), shape),
             ScalarType::F64 => Self::new(numbers, shape),
+            ScalarType::F8E4M3 => Self::new(&map(numbers, float8::F8E4M3::from_f64), shape),
+            ScalarType::F8E5M2 => Self::new(&map(numbers, float8::F8E5M2::from_f64), shape),
             other => Err(Error::Shape(format!("{} is no floating-point type here", other.name()))),
         }
     }
 }
 
-fn map<T>(numbers: &[f64], f: impl Fn(f64) -> T) -> Vec<T> {
-    numbers.iter().map(|x| f(*x)).collect()
+fn map<T: Send>(numbers: &[f64], f: impl Fn(f64) -> T + Sync + Send) -> Vec<T> {
+    made(numbers.len(), |at| f(numbers.get(at).copied().unwrap_or_default()))
+}
+
+/// `f` of each number below `count`, in order, by all cores where the library has them.
+fn made<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+    #[cfg(feature = "mlir")]
+    if count > 1 << 16 {
+        use rayon::prelude::*;
+        return (0..count).into_par_iter().with_min_len(1 << 12).map(f).collect();
+    }
+    (0..count).map(f).collect()
 }
 
 /// Product of the extents, refused when it does not fit the address space.
@@ -167,6 +179,11 @@ pub struct Random {
     state: u64,
 }
 
+/// From one state of [`Random`] to the next.
+const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Uniform numbers in a normal one.
+const UNIFORMS: u64 = 12;
+
 impl Random {
     /// A generator that starts at `seed`.
     pub fn new(seed: u64) -> Self {
@@ -176,7 +193,7 @@ impl Random {
     /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         // Constants of Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.state = self.state.wrapping_add(GAMMA);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -191,13 +208,20 @@ impl Random {
     /// About normal with mean 0 and variance 1, within +-6: a sum of twelve uniform numbers. It
     /// uses no library function, so that its bits do not depend on the host.
     pub fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+        (0..UNIFORMS).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+
+    /// The generator after `count` normal numbers: its state is a count of what it has given.
+    fn after(&self, count: usize) -> Self {
+        Random { state: self.state.wrapping_add(GAMMA.wrapping_mul((count as u64).wrapping_mul(UNIFORMS))) }
     }
 
     /// A tensor of normal numbers times `scale`, rounded to `scalar`.
     pub fn tensor(&mut self, scalar: ScalarType, shape: &[usize], scale: f64) -> Result<HostTensor, Error> {
         check_room(shape, size_of::<f64>())?;
-        let numbers: Vec<f64> = (0..element_count(shape)?).map(|_| self.normal() * scale).collect();
+        let (start, count) = (self.clone(), element_count(shape)?);
+        let numbers = made(count, |at| start.after(at).normal() * scale);
+        *self = start.after(count);
         HostTensor::from_f64(scalar, shape, &numbers)
     }
 }
@@ -229,6 +253,11 @@ mod tests {
     fn random_numbers_are_the_same_everywhere() {
         let mut random = Random::new(7);
         assert_eq!(random.next_u64(), 0x63CB_E1E4_5932_0DD7);
+        let (mut apart, mut together) = (random.clone(), random.clone());
+        let count = 1 << 17;
+        let tensor = together.tensor(ScalarType::F64, &[count], 1.0).unwrap().to_f64().unwrap();
+        assert!(tensor.iter().all(|number| *number == apart.normal()));
+        assert_eq!(together.next_u64(), apart.next_u64());
         let sample: Vec<f64> = (0..10_000).map(|_| random.normal()).collect();
         let mean = sample.iter().sum::<f64>() / 1e4;
         let variance = sample.iter().map(|x| x * x).sum::<f64>() / 1e4;

@@ -25,6 +25,7 @@ pub static ENTRIES: &[&KernelEntry] = &[
     &softmax::SOFTMAX,
     &rms_norm::RMS_NORM,
     &matmul::MATMUL,
+    &matmul::fp8::MATMUL_FP8,
     &fmha::FMHA_FWD,
     &fmha::FMHA_REF,
 ];

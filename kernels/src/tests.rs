@@ -12,7 +12,8 @@ use crate::ENTRIES;
 fn holds(name: &str) {
     let entry = ENTRIES.iter().find(|entry| entry.name == name).unwrap();
     let runner = entry.runner.unwrap();
-    for target in [Target::SM_80, Target::SM_90A, Target::GFX942] {
+    let targets = [Target::SM_80, Target::SM_90A, Target::GFX942];
+    for target in targets.into_iter().filter(|target| entry.targets.contains(target)) {
         let device = Device::emulator(target).unwrap();
         let mut settings = Settings::defaults(entry.parameters);
         let sizes = Sizes::defaults(runner.dimensions());
@@ -46,4 +47,4 @@ macro_rules! kernels {
         }
     };
 }
-kernels! { axpy transpose softmax rms_norm matmul fmha_fwd fmha_ref }
+kernels! { axpy transpose softmax rms_norm matmul matmul_fp8 fmha_fwd fmha_ref }

@@ -39,6 +39,14 @@ pub(crate) fn rows_are_vectors<H: Element, const RANK: usize>(tensor: &DevTensor
     contiguous && aligned && outer.all(|(extent, stride)| *extent <= 1 || (stride * element) % bytes as i64 == 0)
 }
 
+/// Whether a tensor map can describe a tensor whose rows are vectors of 16 bytes: it has an element, and strides are
+/// positive and end below 2^40 bytes.
+pub(crate) fn tensor_map_describes<H: Element, const RANK: usize>(tensor: &DevTensor<H, RANK>) -> bool {
+    let limit = (1i64 << 40) / H::TYPE.bytes() as i64;
+    let mut outer = tensor.shape().into_iter().zip(tensor.strides());
+    !tensor.is_empty() && outer.all(|(extent, stride)| extent <= 1 || (1..limit).contains(&stride))
+}
+
 /// A right output that a file may carry for a check.
 pub(crate) const fn expected(name: &'static str, dimensions: &'static [&'static str]) -> TensorSpec {
     TensorSpec { name, dimensions, types: EXPECTED, optional: true, about: "the right output, to compare with" }

@@ -16,6 +16,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("kernels/src/planted/operands.rs", include_str!("../../kernels/src/planted/operands.rs")),
     ("kernels/src/planted/sync.rs", include_str!("../../kernels/src/planted/sync.rs")),
     ("kernels/src/planted/hopper.rs", include_str!("../../kernels/src/planted/hopper.rs")),
+    ("kernels/src/planted/blackwell.rs", include_str!("../../kernels/src/planted/blackwell.rs")),
     ("kernels/src/planted/memory.rs", include_str!("../../kernels/src/planted/memory.rs")),
     ("kernels/src/planted/exact.rs", include_str!("../../kernels/src/planted/exact.rs")),
 ];
@@ -92,6 +93,22 @@ const CASES: &[(u32, &str, &[&str], &[&str])] = &[
     (17, "deadlock", &[], &["full"]),
     (18, "race", &["race in shared memory", "sync.rs:"], &["put a `barrier()` between the two"]),
     (19, "race", &["TMA store of index"], &["fence_proxy(ProxyFence::AsyncShared)"]),
+    (
+        20,
+        "value in flight",
+        &[
+            "tcgen05.ld of tensor memory, lane ",
+            ", column 0, while the tcgen05.mma at ",
+            "is under way, which sums there",
+        ],
+        &["accumulator.wait(barrier, parity)"],
+    ),
+    (
+        21,
+        "tensor memory",
+        &["loads lanes 0 to 31 of tensor memory, and it reaches lanes "],
+        &["warp w reaches lanes 32 (w mod 4) to 32 (w mod 4) + 31", "`tile.own_rows()`"],
+    ),
     (22, "out of bounds", &["index 128 of 128: write outside `panel`"], &["R=8,D=32"]),
     (23, "refused", &["the stride of dimension 0 is 100 elements of 2 bytes = 200 bytes"], &[]),
     (24, "bank conflicts", &["lanes queue at one bank of shared memory"], &["swizzle the columns"]),
@@ -104,10 +121,12 @@ const CASES: &[(u32, &str, &[&str], &[&str])] = &[
 
 #[test]
 fn every_planted_mistake_is_found_at_its_line() {
-    for target in [Target::SM_80, Target::SM_90A, Target::GFX942] {
+    for target in [Target::SM_80, Target::SM_90A, Target::SM_100A, Target::GFX942] {
         for (number, kind, message, facts) in CASES {
             let entry = planted(*number);
-            if !entry.targets.contains(&target) {
+            // What other chips find too is not tried on this one once more.
+            let elsewhere = target == Target::SM_100A && entry.targets != [target];
+            if elsewhere || !entry.targets.contains(&target) {
                 continue;
             }
             let found = finding(entry, target, Options::default());
@@ -142,11 +161,8 @@ fn every_planted_mistake_is_found_at_its_line() {
 }
 
 /// Cases that are no planted kernel, and where the tests have them.
-const ELSEWHERE: &[(u32, &str)] = &[
-    (20, "tests/ui/accumulator_in_flight.rs, emulator::tests::asynchronous::mistakes: a use before the wait"),
-    (21, "tensor memory"),
-    (30, "sanitizer::d30_an_edit_of_a_helper_is_another_kernel: a stale kernel cannot be made"),
-];
+const ELSEWHERE: &[(u32, &str)] =
+    &[(30, "sanitizer::d30_an_edit_of_a_helper_is_another_kernel: a stale kernel cannot be made")];
 
 #[test]
 fn all_thirty_cases_have_a_test() {
@@ -314,7 +330,11 @@ fn a_wrong_kernel_in_a_test() {
 /// Every choice of every parameter, ten orders of the scheduler.
 fn climbs(name: &str, targets: &[Target]) {
     let entry = ENTRIES.iter().find(|entry| entry.name == name).unwrap();
-    assert_eq!(entry.targets, Target::ALL, "a target that no test below climbs for");
+    if targets.iter().any(|target| !entry.targets.contains(target)) {
+        // Few kernels are for one chip alone: what others say of them is a test of its own.
+        assert_eq!(entry.targets, [Target::SM_90A], "a target that no test below climbs for");
+        return;
+    }
     let verdict = lacewing::check!(entry, schedules: 10, targets: targets.to_vec());
     assert_eq!(verdict.targets, targets);
     assert_eq!(verdict.refused, [""; 0], "{name} refuses shapes of its own ladder");
@@ -344,7 +364,7 @@ macro_rules! climb {
     };
 }
 
-climb! { axpy transpose softmax rms_norm matmul fmha_fwd fmha_ref }
+climb! { axpy transpose softmax rms_norm matmul matmul_fp8 fmha_fwd fmha_ref }
 
 #[test]
 fn costs_by_line_as_a_table_as_json_and_as_a_page() {

@@ -3,6 +3,7 @@
 //! derived where the kernels are.
 
 use lacewing::core::ScalarType;
+use lacewing::kernels::matmul::fp8;
 use lacewing::kernels::reference::{self, unit_roundoff};
 use lacewing::kernels::{HostFloat, axpy, matmul, rms_norm, softmax, transpose};
 use lacewing::prelude::*;
@@ -17,6 +18,11 @@ const SEEDS: [u64; 3] = [0, 1, 12345];
 
 fn devices() -> impl Iterator<Item = Device> {
     [Target::SM_80, Target::GFX942].into_iter().map(|target| Device::emulator(target).unwrap())
+}
+
+/// [`devices`], and the chip whose products sum in tensor memory.
+fn product_devices() -> impl Iterator<Item = Device> {
+    devices().chain(std::iter::once(Device::emulator(Target::SM_100A).unwrap()))
 }
 
 /// How a matrix lies in memory.
@@ -319,7 +325,7 @@ fn matmul_is_right_for_any_shape() {
         [97, 101, 103],
         [3, 8, 1016],
     ];
-    for device in devices() {
+    for device in product_devices() {
         for shape in shapes {
             check_matmul::<F16, F32>(&device, shape, [Layout::Contiguous; 3]);
             check_matmul::<BF16, BF16>(&device, shape, [Layout::Contiguous; 3]);
@@ -348,7 +354,7 @@ fn matmul_is_right_for_every_tiling() {
 
 #[test]
 fn matmul_is_right_for_any_layout() {
-    for device in devices() {
+    for device in product_devices() {
         for a in LAYOUTS {
             for b in LAYOUTS {
                 check_matmul::<F16, F32>(&device, [40, 72, 48], [a, b, Layout::Contiguous]);
@@ -358,6 +364,50 @@ fn matmul_is_right_for_any_layout() {
             check_matmul::<BF16, F32>(&device, [70, 65, 40], [Layout::Contiguous, Layout::Contiguous, c]);
         }
     }
+}
+
+/// Where rows are vectors, by wgmma; all else by mma.sync. Either way by one call.
+#[test]
+fn matmul_is_right_on_hopper() {
+    let device = Device::emulator(Target::SM_90A).unwrap();
+    let contiguous = [Layout::Contiguous; 3];
+    for shape in [[0, 8, 8], [8, 8, 0], [1, 8, 8], [64, 64, 64], [130, 136, 200], [97, 101, 103], [70, 1000, 72]] {
+        check_matmul::<BF16, BF16>(&device, shape, contiguous);
+        check_matmul::<F16, F32>(&device, shape, [Layout::Contiguous, Layout::ColumnsFirst, Layout::Contiguous]);
+    }
+    for layout in LAYOUTS {
+        check_matmul::<F16, F16>(&device, [136, 72, 64], [layout, Layout::Contiguous, Layout::Contiguous]);
+        check_matmul::<BF16, F32>(&device, [136, 72, 64], [Layout::Contiguous, layout, layout]);
+    }
+}
+
+#[test]
+fn matmul_fp8_says_what_it_does_not_take() {
+    type Eighth = <F8E4M3 as Scalar>::Host;
+    let hopper = Device::emulator(Target::SM_90A).unwrap();
+    let zeros = |device: &Device, rows, columns| device.tensor_zeros::<Eighth, 2>([rows, columns]).unwrap();
+    let mut c = hopper.tensor_uninit::<half::bf16, 2>([3, 5]).unwrap();
+    let text = |outcome: Result<LaunchStats, Error>| outcome.unwrap_err().to_string();
+    let (a, b) = (zeros(&hopper, 3, 32), zeros(&hopper, 5, 32));
+    // Nothing to add up is zero.
+    fp8::run::<F8E4M3, BF16>(1.0, &zeros(&hopper, 3, 0), &zeros(&hopper, 5, 0), &mut c).unwrap();
+    assert!(c.to_vec().unwrap().iter().all(|x| x.to_f32() == 0.0));
+    let refused = text(fp8::run::<F8E4M3, BF16>(1.0, &zeros(&hopper, 3, 31), &zeros(&hopper, 5, 31), &mut c));
+    assert!(
+        refused.contains("8-bit products read both along k, in rows that start at multiples of 16 bytes"),
+        "{refused}"
+    );
+    let across = zeros(&hopper, 32, 5).permute([1, 0]).unwrap();
+    let refused = text(fp8::run::<F8E4M3, BF16>(1.0, &a, &across, &mut c));
+    assert!(refused.contains("`b` [1, 5]"), "{refused}");
+    let refused = text(fp8::run::<F8E4M3, BF16>(f32::NAN, &a, &b, &mut c));
+    assert!(refused.contains("`scale` is NaN"), "{refused}");
+    let refused = text(fp8::run::<F8E4M3, BF16>(1.0, &a, &zeros(&hopper, 4, 32), &mut c));
+    assert!(refused.contains("`c` has shape [3, 5]; [3, 4] is needed"), "{refused}");
+    let ampere = Device::emulator(Target::SM_80).unwrap();
+    let mut c = ampere.tensor_uninit::<half::bf16, 2>([3, 5]).unwrap();
+    let refused = text(fp8::run::<F8E4M3, BF16>(1.0, &zeros(&ampere, 3, 32), &zeros(&ampere, 5, 32), &mut c));
+    assert!(refused.contains("`matmul_fp8` has no version for sm_80"), "{refused}");
 }
 
 #[test]

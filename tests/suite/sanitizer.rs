@@ -250,7 +250,7 @@ fn clean(entry: &KernelEntry, target: Target, sizes: &[&str], set: &[(&str, &str
 #[test]
 fn bundled_kernels_are_clean_under_ten_seeds() {
     for entry in ENTRIES {
-        for target in [Target::SM_80, Target::GFX942] {
+        for target in [Target::SM_80, Target::GFX942].into_iter().filter(|target| entry.targets.contains(target)) {
             let dtypes: &[&str] =
                 if entry.name == "matmul" || entry.name == "fmha_fwd" { &["f16", "bf16"] } else { &["f16", "f32"] };
             for dtype in dtypes {
@@ -259,6 +259,15 @@ fn bundled_kernels_are_clean_under_ten_seeds() {
                 clean(entry, target, sizes, &[("dtype", dtype)]);
             }
         }
+    }
+}
+
+#[test]
+fn products_in_tensor_memory_are_clean_under_ten_seeds() {
+    let matmul = ENTRIES.iter().find(|entry| entry.name == "matmul").unwrap();
+    // Several tiles and stages, and one that is nearly empty.
+    for sizes in [["M=130", "N=140", "K=200"], ["M=1", "N=1", "K=0"]] {
+        clean(matmul, Target::SM_100A, &sizes, &[("dtype", "bf16")]);
     }
 }
 

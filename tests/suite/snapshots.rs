@@ -103,6 +103,11 @@ fn matmul() {
 }
 
 #[test]
+fn matmul_fp8() {
+    snapshot("matmul_fp8", &[], &TEXTS);
+}
+
+#[test]
 fn fmha_fwd() {
     snapshot("fmha_fwd", &[("head_dim", "16"), ("causal", "true")], &TEXTS);
     snapshot("fmha_fwd", &[("head_dim", "64"), ("dtype", "bf16")], &[]);

@@ -10,7 +10,7 @@ const SOURCE: &str = "docs/src/";
 const SUMMARY: &str = "docs/src/SUMMARY.md";
 const OPS: &str = "dsl-core/src/dialect/table.rs";
 /// Its further rows, for one family of chips each.
-const MORE_OPS: &str = "dsl-core/src/dialect/hopper.rs";
+const MORE_OPS: [&str; 2] = ["dsl-core/src/dialect/hopper.rs", "dsl-core/src/dialect/blackwell.rs"];
 const OPS_PAGE: &str = "docs/src/reference/dialect.md";
 /// The module that makes documentation tests of the chapters.
 const TESTED: &str = "src/book.rs";
@@ -105,8 +105,8 @@ fn ops(tree: &Tree) -> Vec<Problem> {
     let Some(table) = tree.text(OPS) else { return Vec::new() };
     let page = tree.text(OPS_PAGE).unwrap_or("");
     let problem = |text: String| Problem::of_file(OPS_PAGE, text);
-    let more = tree.text(MORE_OPS).unwrap_or("");
-    let rows: BTreeSet<_> = rows(table).chain(rows(more)).map(|name| format!("`lw.{name}`")).collect();
+    let more = MORE_OPS.iter().filter_map(|path| tree.text(path)).flat_map(rows);
+    let rows: BTreeSet<_> = rows(table).chain(more).map(|name| format!("`lw.{name}`")).collect();
     let headings: BTreeSet<_> = page.lines().filter_map(|line| line.strip_prefix("### ")).map(String::from).collect();
     let missing = rows.difference(&headings).map(|name| problem(format!("{name} has no heading")));
     let stale = headings.difference(&rows).map(|name| problem(format!("{name} is not in {OPS}")));

@@ -9,8 +9,10 @@
 //! are; how a [`TiledMma`] or [`TiledCopy`] divides a tile among threads; which loads fill a fragment; what
 //! `lacewing draw` shows; and what the emulator computes, which decodes an instruction by the same table.
 //!
-//! A new instruction (a warpgroup's product from shared memory, say) is a row with its layouts, a type that names
-//! it, and an arm in the lowerings.
+//! A warpgroup's products, whose factors are in shared memory, and the tensor copies that bring them are [`WgmmaSpec`],
+//! [`PanelLayout`] and [`BoxSpec`].
+//!
+//! A new instruction is a row with its layouts, a type that names it, and an arm in the lowerings.
 
 mod banks;
 mod copy_spec;
@@ -47,4 +49,4 @@ pub use table::{
 };
 pub use tiled_copy::{CopyAtom, GlobalPart, SharedPart, TiledCopy};
 pub use tiled_mma::{GlobalSums, TiledMma};
-pub use warpgroup::{BoxSpec, PanelLayout, WGMMA_ROWS, WGMMA_TABLE, WgmmaSpec, byte_swizzle};
+pub use warpgroup::{BoxSpec, PanelLayout, WGMMA_ROWS, WGMMA_TABLE, WgmmaSpec, byte_swizzle, swizzled_byte};

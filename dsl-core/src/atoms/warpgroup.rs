@@ -132,6 +132,18 @@ pub fn byte_swizzle(bytes: usize) -> Option<Swizzle> {
     Swizzle::new(bits, 4, 3).ok()
 }
 
+/// Where [`byte_swizzle`] of rows of `row` bytes moves an address; rows of other lengths move nothing.
+#[inline]
+pub fn swizzled_byte(address: u32, row: u32) -> u32 {
+    let mask = match row {
+        128 => 0x70,
+        64 => 0x30,
+        32 => 0x10,
+        _ => 0,
+    };
+    address ^ address >> 3 & mask
+}
+
 /// A byte swizzle for elements of so many bytes.
 fn element_swizzle(bytes: usize, element: usize) -> Result<Swizzle, LayoutError> {
     let refused = || LayoutError::Argument {
@@ -200,6 +212,14 @@ impl PanelLayout {
         };
         let both = if self.k_major { [&line, &row] } else { [&row, &line] };
         ComposedLayout::new(swizzle, Layout::concat(both)?)
+    }
+
+    /// Where byte `along` of line `line` lies, from where the factor begins on: `line` counts rows of A or columns of B
+    /// where k is contiguous, and k where it is not.
+    #[inline]
+    pub fn byte(&self, line: usize, along: usize) -> usize {
+        let at = along / self.swizzle * self.rows * self.swizzle + line * self.swizzle + along % self.swizzle;
+        swizzled_byte(at as u32, self.swizzle as u32) as usize
     }
 
     /// Bytes at multiples of which a factor starts, so that the swizzle begins anew.
@@ -333,6 +353,7 @@ mod tests {
                 assert_eq!(layout.cosize().unwrap(), (mn * k) as i64);
                 for (row, at) in [(0, 0), (5, 17), (63, k - 1), (9, k / 2), (33, 100)] {
                     let (line, along) = if k_major { (row, at * element) } else { (at, row * element) };
+                    assert_eq!(layout.crd2idx((row, at)).unwrap() as usize * element, panel.byte(line, along));
                     let byte = along / swizzle * panel.rows * swizzle + line * swizzle + along % swizzle;
                     let moved = byte ^ (byte >> 3 & [0x10, 0x30, 0x70][swizzle.ilog2() as usize - 5]);
                     assert_eq!(layout.crd2idx((row, at)).unwrap() * element as i64, moved as i64, "{panel} {row} {at}");
@@ -350,6 +371,27 @@ mod tests {
         assert_eq!(PanelLayout { k_major: false, swizzle: 128, rows: 48 }.descriptor_leading(), 48 * 8);
         assert_eq!(PanelLayout { k_major: true, swizzle: 64, rows: 48 }.descriptor_upper(), 32 | 2 << 30);
         assert!(PanelLayout { k_major: true, swizzle: 128, rows: 8 }.layout(8, 96, 2).is_err());
+    }
+
+    #[test]
+    fn steps_of_k_follow_rows_panels_and_row_groups() {
+        let panel = |k_major, swizzle, rows| PanelLayout { k_major, swizzle, rows };
+        let steps = |panel: PanelLayout| (0..6).map(|step| panel.step_bytes(step)).collect::<Vec<_>>();
+        assert_eq!(steps(panel(true, 128, 64)), [0, 32, 64, 96, 8192, 8224]);
+        assert_eq!(steps(panel(true, 64, 176)), [0, 32, 11264, 11296, 22528, 22560]);
+        assert_eq!(steps(panel(false, 128, 176)), [0, 2048, 4096, 6144, 8192, 10240]);
+        assert_eq!(panel(true, 128, 64).descriptor_upper(), 0x4000_0040);
+        assert_eq!(panel(true, 64, 64).descriptor_upper(), 0x8000_0020);
+        assert_eq!(panel(false, 128, 176).descriptor_leading(), 176 * 128 / 16);
+    }
+
+    #[test]
+    fn addresses_move_as_the_swizzle_says() {
+        for row in [0, 32, 64, 128] {
+            let swizzle = byte_swizzle(row).unwrap();
+            assert!((0..4096).all(|byte| swizzle.apply(byte) == i64::from(swizzled_byte(byte as u32, row as u32))));
+        }
+        assert_eq!(byte_swizzle(16), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::table::{attr, many, one};
 use super::{Constraint, Effects, Legal, LwOp, OpRow};
 
-/// Rows that [`super::TABLE`] ends with.
+/// Rows of [`super::TABLE`] behind those of no family.
 pub(super) const ROWS: &[OpRow] = &[
     OpRow {
         op: LwOp::MbarrierInit,
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[OpRow] = &[
     OpRow {
         op: LwOp::Wgmma,
         name: "wgmma",
-        about: "Starts one warpgroup's matrix product D = A B + C with f32 accumulation, as one group: 64 x n, over all of k. The results may be used after wgmma_wait alone.",
+        about: "Starts one warpgroup's matrix product D = A B + C with f32 accumulation, as one group: 64 x n, over all of k. Before wgmma_wait, the results may be the C of a later product and nothing else.",
         operands: &[
             many(
                 "a",
@@ -218,7 +218,7 @@ pub(super) const ROWS: &[OpRow] = &[
     OpRow {
         op: LwOp::WgmmaWait,
         name: "wgmma_wait",
-        about: "Waits until at most the given number of the warpgroup's newest products are in flight; gives the accumulators, now readable.",
+        about: "Waits until at most the given number of the warpgroup's newest products are in flight; gives the accumulators, now readable, of which there may be none.",
         operands: &[many("accumulator", Constraint::Is("f32"))],
         results: &[many("value", Constraint::Is("f32"))],
         attributes: &[attr("groups", Constraint::IntegerAttr, "how many products may stay in flight")],

@@ -5,6 +5,7 @@
 //! ([`check_target`]); the lowerings and the emulator match on [`LwOp`] exhaustively, so that rustc
 //! refuses a row that one of them does not know.
 
+mod blackwell;
 mod hopper;
 mod table;
 

@@ -1,6 +1,6 @@
 //! The one table of the dialect `lw`. See [`super::OpRow`] for the columns.
 
-use super::{Attr, Constraint, Effects, Legal, OpRow, Slot, hopper};
+use super::{Attr, Constraint, Effects, Legal, OpRow, Slot, blackwell, hopper};
 
 pub(super) const fn one(name: &'static str, constraint: Constraint) -> Slot {
     Slot { name, constraint, variadic: false }
@@ -105,6 +105,24 @@ pub enum LwOp {
     ClusterSync,
     /// `lw.cluster_rank`
     ClusterRank,
+    /// `lw.tcgen05_alloc`
+    Tcgen05Alloc,
+    /// `lw.tcgen05_dealloc`
+    Tcgen05Dealloc,
+    /// `lw.tcgen05_relinquish_alloc_permit`
+    Tcgen05RelinquishAllocPermit,
+    /// `lw.tcgen05_ld`
+    Tcgen05Ld,
+    /// `lw.tcgen05_st`
+    Tcgen05St,
+    /// `lw.tcgen05_wait`
+    Tcgen05Wait,
+    /// `lw.tcgen05_fence`
+    Tcgen05Fence,
+    /// `lw.tcgen05_mma`
+    Tcgen05Mma,
+    /// `lw.tcgen05_commit`
+    Tcgen05Commit,
 }
 
 impl LwOp {
@@ -154,6 +172,15 @@ impl LwOp {
         LwOp::Uniform,
         LwOp::ClusterSync,
         LwOp::ClusterRank,
+        LwOp::Tcgen05Alloc,
+        LwOp::Tcgen05Dealloc,
+        LwOp::Tcgen05RelinquishAllocPermit,
+        LwOp::Tcgen05Ld,
+        LwOp::Tcgen05St,
+        LwOp::Tcgen05Wait,
+        LwOp::Tcgen05Fence,
+        LwOp::Tcgen05Mma,
+        LwOp::Tcgen05Commit,
     ];
 }
 
@@ -184,11 +211,18 @@ const MFMA_FACTORS: &[&str] = &[
 /// Every op of the dialect.
 pub static TABLE: &[OpRow] = &ROWS;
 
-const ROWS: [OpRow; COMMON.len() + hopper::ROWS.len()] = {
-    let mut rows = [COMMON[0]; COMMON.len() + hopper::ROWS.len()];
+const ROWS: [OpRow; COMMON.len() + hopper::ROWS.len() + blackwell::ROWS.len()] = {
+    let mut rows = [COMMON[0]; COMMON.len() + hopper::ROWS.len() + blackwell::ROWS.len()];
+    let (hoppers, blackwells) = (COMMON.len(), COMMON.len() + hopper::ROWS.len());
     let mut index = 0;
     while index < rows.len() {
-        rows[index] = if index < COMMON.len() { COMMON[index] } else { hopper::ROWS[index - COMMON.len()] };
+        rows[index] = if index < hoppers {
+            COMMON[index]
+        } else if index < blackwells {
+            hopper::ROWS[index - hoppers]
+        } else {
+            blackwell::ROWS[index - blackwells]
+        };
         index += 1;
     }
     rows

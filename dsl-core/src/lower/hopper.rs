@@ -13,6 +13,7 @@ use super::build::{
     type_of,
 };
 use crate::Error;
+use crate::atoms::{PanelLayout, WGMMA_ROWS, WgmmaSpec};
 use crate::dialect::LwOp;
 use crate::mlir::internal;
 
@@ -92,7 +93,7 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
 }
 
 /// Inline assembly that the optimiser neither moves across memory accesses nor drops.
-fn assembly<'m>(
+pub(super) fn assembly<'m>(
     b: &Builder<'m>,
     text: &str,
     constraints: &str,
@@ -131,7 +132,7 @@ fn on_barrier<'m>(b: &Builder<'m>, op: Op<'m>, text: &str) -> Result<Vec<Val<'m>
 
 /// The 32-bit address of a pointer into shared memory. Chains of address computations are followed, so that
 /// their arithmetic is 32 bits wide too.
-fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
+pub(super) fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
     if let Some(op) = maker(pointer)
         && name_of(op) == "llvm.getelementptr"
         && op.operand_count() == 2
@@ -218,74 +219,21 @@ fn tma_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
     effect(b, &text, &format!("l,r{},~{{memory}}", ",r".repeat(rank)), &operands)
 }
 
-/// How an operand of `wgmma` lies in shared memory, as the attribute spells it.
-struct Layout {
-    /// Whether k is the contiguous dimension.
-    k_major: bool,
-    /// Bytes of a swizzled row: 128, 64 or 32.
-    swizzle: i64,
-    /// Rows of a panel.
-    rows: i64,
-}
-
-impl Layout {
-    fn parse(op: Op<'_>, attribute: &str) -> Result<Self, Error> {
-        let text = string(op, attribute)?;
-        let mut parts = text.split(':');
-        let major = parts.next();
-        let mut number = || parts.next().and_then(|part| part.parse::<i64>().ok());
-        match (major, number(), number()) {
-            (Some(major @ ("k" | "mn")), Some(swizzle @ (32 | 64 | 128)), Some(rows)) if rows > 0 => {
-                Ok(Layout { k_major: major == "k", swizzle, rows })
-            }
-            _ => Err(refuse(
-                op,
-                format!("`{text}` is no layout of a matrix product"),
-                "use k:SWIZZLE:ROWS or mn:SWIZZLE:ROWS",
-            )),
-        }
-    }
-
-    /// Upper word of the matrix descriptor: stride byte offset / 16 in bits 32 to 45, swizzle mode in bits 62
-    /// and 63 (PTX ISA, "Matrix Descriptor Format"). The stride leads from one 8-row group to the next.
-    fn upper(&self) -> i64 {
-        let mode = match self.swizzle {
-            128 => 1,
-            64 => 2,
-            _ => 3,
-        };
-        let word = (8 * self.swizzle / 16) | (mode << 30);
-        // As a signed number of 32 bits, which is how PTX prints it too.
-        i64::from(word as i32)
-    }
-
-    /// Leading byte offset / 16 at bit 16 of the lower word: from one panel to the next where the contiguous
-    /// dimension is not k; ignored, and 1 by custom, where it is.
-    fn leading(&self) -> i64 {
-        let units = if self.k_major { 1 } else { self.rows * self.swizzle / 16 };
-        units << 16
-    }
-
-    /// How far step `step` of k lies from the operand's start, in units of 16 bytes. A step is 32 bytes of a
-    /// row; panels of `swizzle` bytes follow each other. Across k, it is 16 rows.
-    fn step(&self, step: i64) -> i64 {
-        let bytes = if self.k_major {
-            let per_panel = self.swizzle / 32;
-            step / per_panel * self.rows * self.swizzle + step % per_panel * 32
-        } else {
-            step * 16 * self.swizzle
-        };
-        bytes / 16
-    }
+/// The layout of an operand in shared memory.
+pub(super) fn panels(op: Op<'_>, attribute: &str) -> Result<PanelLayout, Error> {
+    let text = string(op, attribute)?;
+    PanelLayout::parse(&text).ok_or_else(|| {
+        refuse(op, format!("`{text}` is no layout of a matrix product"), "use k:SWIZZLE:ROWS or mn:SWIZZLE:ROWS")
+    })
 }
 
 /// Lower word of the descriptor of an operand's first step: start address / 16 and leading offset.
-fn descriptor<'m>(b: &Builder<'m>, pointer: Val<'m>, layout: &Layout) -> Result<Val<'m>, Error> {
+fn descriptor<'m>(b: &Builder<'m>, pointer: Val<'m>, layout: &PanelLayout) -> Result<Val<'m>, Error> {
     let address = shared_address(b, pointer)?;
     let start = b.binary("arith.shrui", address, b.constant(I32, 4)?)?;
     // In a cluster, bits 24 and up of a shared address say whose memory it is in.
     let start = b.binary("arith.andi", start, b.constant(I32, 0x3FFF)?)?;
-    b.binary("arith.addi", start, b.constant(I32, layout.leading())?)
+    b.binary("arith.addi", start, b.constant(I32, i64::from(layout.descriptor_leading()) << 16)?)
 }
 
 /// Shape and types of one `wgmma.mma_async`.
@@ -302,22 +250,20 @@ impl Shape {
     fn of(op: Op<'_>) -> Result<Self, Error> {
         let (m, n, k) = (integer(op, "m")?, integer(op, "n")?, integer(op, "k")?);
         let kind = string(op, "kind")?;
-        let (step, transposes) = match kind.as_str() {
-            "f16" | "bf16" => (16, true),
-            "e4m3" | "e5m2" => (32, false),
-            other => {
-                let help = "use f16, bf16, e4m3 or e5m2";
-                return Err(refuse(op, format!("there is no warpgroup product of {other}"), help));
-            }
+        let Some(step) = WgmmaSpec::step(&kind) else {
+            let help = "use f16, bf16, e4m3 or e5m2";
+            return Err(refuse(op, format!("there is no warpgroup product of {kind}"), help));
         };
-        if m != 64 || n % 8 != 0 || !(8..=256).contains(&n) || k % step != 0 || k < step {
-            return Err(refuse(
+        let spec = usize::try_from(n).ok().and_then(|n| WgmmaSpec::find(&kind, n));
+        let depth = step as i64;
+        match spec.filter(|_| m == WGMMA_ROWS as i64 && k >= depth && k % depth == 0) {
+            Some(spec) => Ok(Shape { n, steps: k / depth, name: spec.name(), transposes: spec.transposes }),
+            None => Err(refuse(
                 op,
                 format!("there is no warpgroup product of {m} x {n} x {k} for {kind}"),
                 format!("64 rows, a multiple of 8 columns up to 256, a multiple of {step} in k"),
-            ));
+            )),
         }
-        Ok(Shape { n, steps: k / step, name: format!("m64n{n}k{step}.f32.{kind}.{kind}"), transposes })
     }
 }
 
@@ -337,9 +283,9 @@ fn wgmma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
             "this is a fault in the trace",
         ));
     }
-    let b_layout = Layout::parse(op, "b_layout")?;
-    let a_layout = if from_registers { None } else { Some(Layout::parse(op, "a_layout")?) };
-    let transposed = |layout: &Layout| i64::from(!layout.k_major);
+    let b_layout = panels(op, "b_layout")?;
+    let a_layout = if from_registers { None } else { Some(panels(op, "a_layout")?) };
+    let transposed = |layout: &PanelLayout| i64::from(!layout.k_major);
     if !shape.transposes && (!b_layout.k_major || a_layout.as_ref().is_some_and(|layout| !layout.k_major)) {
         return Err(refuse(op, "8-bit products read both operands along k", "transpose the operand in shared memory"));
     }
@@ -374,7 +320,9 @@ fn wgmma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
     let accumulators = accumulators.join(",");
     let mut text = String::from("{ .reg .pred add; .reg .b64 da, db; .reg .b32 la, lb; wgmma.fence.sync.aligned; ");
     let _ = write!(text, "setp.ne.b32 add, {}, 0; ", i64::from(!zero));
-    for step in 0..shape.steps {
+    // As a signed number of 32 bits, which is how PTX prints it too.
+    let upper = |layout: &PanelLayout| layout.descriptor_upper() as i32;
+    for step in 0..shape.steps as usize {
         if zero && step == 1 {
             text.push_str("setp.ne.b32 add, 1, 0; ");
         }
@@ -383,19 +331,19 @@ fn wgmma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
                 let _ = write!(
                     text,
                     "add.s32 la, ${a_place}, {}; mov.b64 da, {{la, {}}}; ",
-                    layout.step(step),
-                    layout.upper()
+                    layout.step_bytes(step) / 16,
+                    upper(layout)
                 );
                 "da".to_owned()
             }
-            None => coordinates(4, a_place + 4 * step as usize),
+            None => coordinates(4, a_place + 4 * step),
         };
         let _ = write!(
             text,
             "add.s32 lb, ${b_place}, {}; mov.b64 db, {{lb, {}}}; wgmma.mma_async.sync.aligned.{} \
              {{{accumulators}}}, {a}, db, add, 1, 1",
-            b_layout.step(step),
-            b_layout.upper(),
+            b_layout.step_bytes(step) / 16,
+            upper(&b_layout),
             shape.name
         );
         if shape.transposes {
@@ -422,21 +370,4 @@ fn wgmma_wait<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
     constraints.push("~{memory}".to_owned());
     let text = format!("wgmma.wait_group.sync.aligned {};", integer(op, "groups")?);
     assembly(b, &text, &constraints.join(","), &operands, count)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_of_k_follow_rows_panels_and_row_groups() {
-        let layout = |k_major, swizzle, rows| Layout { k_major, swizzle, rows };
-        let steps = |layout: &Layout| (0..6).map(|step| 16 * layout.step(step)).collect::<Vec<_>>();
-        assert_eq!(steps(&layout(true, 128, 64)), [0, 32, 64, 96, 8192, 8224]);
-        assert_eq!(steps(&layout(true, 64, 176)), [0, 32, 11264, 11296, 22528, 22560]);
-        assert_eq!(steps(&layout(false, 128, 176)), [0, 2048, 4096, 6144, 8192, 10240]);
-        assert_eq!(layout(true, 128, 64).upper(), 0x4000_0040);
-        assert_eq!(layout(true, 64, 64).upper(), i64::from(0x8000_0020_u32 as i32));
-        assert_eq!(layout(false, 128, 176).leading(), (176 * 128 / 16) << 16);
-    }
 }

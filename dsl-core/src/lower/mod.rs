@@ -16,6 +16,7 @@
 
 mod amd;
 mod arith;
+mod blackwell;
 mod build;
 mod elementary;
 mod fp8;

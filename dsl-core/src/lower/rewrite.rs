@@ -5,7 +5,7 @@ use melior::IrRewriter;
 use melior::ir::operation::OperationLike;
 
 use super::build::{Builder, Elem, Op, Ty, Val, name_of, ops_inside};
-use super::{amd, arith, elementary, hopper, memory, nvidia, printf};
+use super::{amd, arith, blackwell, elementary, hopper, memory, nvidia, printf};
 use crate::dialect::{LwOp, row};
 use crate::mlir::{IrModule, internal};
 use crate::{Error, KernelMeta, Target};
@@ -117,5 +117,14 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         | LwOp::Uniform
         | LwOp::ClusterSync
         | LwOp::ClusterRank => hopper::lower(b, op, which),
+        LwOp::Tcgen05Alloc
+        | LwOp::Tcgen05Dealloc
+        | LwOp::Tcgen05RelinquishAllocPermit
+        | LwOp::Tcgen05Ld
+        | LwOp::Tcgen05St
+        | LwOp::Tcgen05Wait
+        | LwOp::Tcgen05Fence
+        | LwOp::Tcgen05Mma
+        | LwOp::Tcgen05Commit => blackwell::lower(b, op, which),
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod arith;
 mod atomics;
+mod blackwell;
 mod buffer;
 mod collectives;
 mod hopper;
@@ -23,6 +24,10 @@ mod vector;
 
 pub use crate::ScalarType;
 pub use atomics::{Atomic, AtomicInt, Ordering, Scope};
+pub use blackwell::{
+    MmaInFlight, Tcgen05Left, Tcgen05Right, TensorMemory, TmemAccumulator, TmemLoad, TmemRows, TmemStore, TmemTile,
+    tcgen05_commit, tcgen05_fence_after_thread_sync, tcgen05_fence_before_thread_sync, tcgen05_mma,
+};
 pub use buffer::{BufferRsrc, Elements, elements};
 pub use collectives::{
     Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, reduce_block, reduce_warp, shfl_down, shfl_idx,
@@ -30,8 +35,8 @@ pub use collectives::{
 };
 pub(crate) use hopper::MapUse;
 pub use hopper::{
-    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, SwizzledRing, SwizzledTile,
-    TensorMap, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
+    Accumulator, BarrierSetup, Columns, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, Schedule, SwizzledRing,
+    SwizzledTile, TensorMap, Ticket, TileOrder, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
     tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
 };
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};

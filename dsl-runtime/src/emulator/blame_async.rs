@@ -25,7 +25,7 @@ impl Scene<'_> {
             AsyncOp::TensorLoad(_) => Some("TMA load"),
             AsyncOp::TensorStore(_) => Some("TMA store"),
             AsyncOp::Wgmma(_) => Some("wgmma"),
-            _ => None,
+            op => Self::tensor_noun(op),
         }
     }
 
@@ -100,6 +100,10 @@ impl Scene<'_> {
             (Some("wgmma"), true) => (
                 "the product reads its operands until its wait".to_owned(),
                 "overwrite the tile after the product's `wait`, and after an arrival that the writer waits for",
+            ),
+            (Some("tcgen05.mma"), true) => (
+                "the product reads its operands until its commit arrives".to_owned(),
+                "overwrite the tile behind a wait for the mbarrier that the product is committed to",
             ),
             (Some("TMA store"), true) => (
                 "the copy reads its source until its wait".to_owned(),
@@ -234,10 +238,13 @@ impl Scene<'_> {
                 format!("registers go from {from} to {to} a thread here"),
                 "`inc` takes a larger number than the warp has, `dec` a smaller one",
             ),
+            F::Tensor(fault) => return self.tensor_fault(pc, fault),
             F::NeverWaited => {
                 let noun = self.async_noun(pc).unwrap_or("asynchronous operation");
                 let help = match noun {
                     "wgmma" => "call `wait::<0>()` on the product before the kernel ends",
+                    "tcgen05.mma" => "commit it to an mbarrier, and wait for that before the kernel ends",
+                    "tcgen05.ld" | "tcgen05.st" => "call `.wait()` on it before the kernel ends",
                     "TMA store" => {
                         "close its group by `tma_store_commit()` and wait by `tma_store_wait(0)` before the kernel ends"
                     }
@@ -263,6 +270,10 @@ impl Scene<'_> {
     pub(super) fn waiting(&self, position: &Position, wait: Wait) -> (String, Option<String>) {
         match wait {
             Wait::Cluster => ("at the cluster's barrier".to_owned(), None),
+            Wait::TensorMemory { columns, free } => (
+                format!("for {columns} columns of tensor memory, of which {free} are free,"),
+                Some("a block has 512 columns: free what it does not need any more, or allocate less".to_owned()),
+            ),
             Wait::Warpgroup => (
                 "for a product that other warps of its warpgroup have not issued,".to_owned(),
                 Some("all four warps of a warpgroup execute each wgmma, with the same operands".to_owned()),

@@ -24,6 +24,7 @@ mod blame;
 mod blame_async;
 mod blame_exact;
 mod blame_race;
+mod blame_tensor;
 mod checks;
 mod decode;
 mod exact;

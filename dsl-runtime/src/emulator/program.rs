@@ -3,6 +3,7 @@
 use lacewing_core::{Error, ScalarType, SourceLocation, Target, Traced};
 
 use super::asynchronous::op::{AsyncOp, OperandA, SharedOperand, TensorCopyOp};
+use super::asynchronous::tcgen05::TensorOp;
 use super::decode;
 use super::exec::atom::AtomOp;
 use super::exec::matrix::slots_of_mma;
@@ -527,6 +528,12 @@ impl Program {
             v.require(aligned);
             v.access(op.barrier_access);
         };
+        let tile = |v: &mut Verifier<'_>, operand: &SharedOperand| {
+            slot(v, operand.address);
+            let aligned = v.access(operand.access).is_some_and(|access| access.align >= operand.layout.alignment());
+            let inside = |&(at, len): &(u32, u32)| at + len <= operand.span;
+            v.require(aligned && operand.ranges.iter().flatten().all(inside));
+        };
         match op {
             AsyncOp::BarrierInit { address, access, .. } | AsyncOp::BarrierArrive { address, access, .. } => {
                 slot(v, *address);
@@ -540,24 +547,17 @@ impl Program {
             }
             AsyncOp::TensorLoad(op) | AsyncOp::TensorStore(op) => copy(v, op),
             AsyncOp::Wgmma(op) => {
-                let tile = |v: &mut Verifier<'_>, operand: &SharedOperand| {
-                    slot(v, operand.address);
-                    let aligned =
-                        v.access(operand.access).is_some_and(|access| access.align >= operand.layout.alignment());
-                    let inside = |&(at, len): &(u32, u32)| at + len <= operand.span;
-                    v.require(aligned && operand.ranges.iter().flatten().all(inside));
-                };
                 match &op.a {
                     OperandA::Registers(registers) => {
                         registers.iter().for_each(|&reg| slot(v, reg));
-                        v.require(registers.len() == op.k / op.ty.step() * 4);
+                        v.require(registers.len() == op.k / op.spec.shape[2] * op.spec.a.registers());
                     }
                     OperandA::Shared(operand) => tile(v, operand),
                 }
                 tile(v, &op.b);
                 op.c.iter().chain(&op.d).for_each(|&reg| slot(v, reg));
                 v.require(op.d.len() == op.n / 2 && (op.c.is_empty() || op.c.len() == op.n / 2));
-                v.require(op.n.is_multiple_of(8) && op.k.is_multiple_of(op.ty.step()) && op.k > 0);
+                v.require(op.n == op.spec.shape[1] && op.k.is_multiple_of(op.spec.shape[2]) && op.k > 0);
             }
             AsyncOp::WgmmaWait { values, results, .. } => {
                 values.iter().chain(results).for_each(|&reg| slot(v, reg));
@@ -565,6 +565,19 @@ impl Program {
             }
             AsyncOp::Uniform { d, a, .. } => d.iter().chain(a).for_each(|&reg| slot(v, reg)),
             AsyncOp::NamedBarrier { index, .. } => slot(v, *index),
+            AsyncOp::Tensor(op) => {
+                op.registers().for_each(|reg| slot(v, reg));
+                if let Some(access) = op.access() {
+                    v.access(access);
+                }
+                if let TensorOp::Multiply(op) = op {
+                    tile(v, &op.a);
+                    tile(v, &op.b);
+                    v.masks(&[op.accumulate]);
+                    v.require(op.n.is_multiple_of(8) && op.k.is_multiple_of(op.ty.step()) && op.k > 0);
+                    v.require(matches!(op.m, 64 | 128) && op.n <= 256);
+                }
+            }
             AsyncOp::Landed { value, slots } => v.slots(*value, *slots),
             AsyncOp::FenceProxy(_)
             | AsyncOp::StoreCommit

@@ -51,6 +51,8 @@ pub enum ReportKind {
     InFlight,
     /// An operation that the four warps of a warpgroup do not do together, or not with the same operands.
     Warpgroup,
+    /// Tensor memory that is used against its rules: lanes of another warp, allocations that are freed twice or never.
+    TensorMemory,
     /// A value that must be the same in all lanes of a warp and is not.
     NotUniform,
     /// Arguments or grid that do not fit the kernel.
@@ -82,6 +84,7 @@ impl ReportKind {
             Self::Mbarrier => "mbarrier",
             Self::InFlight => "value in flight",
             Self::Warpgroup => "warpgroup",
+            Self::TensorMemory => "tensor memory",
             Self::NotUniform => "not uniform",
             Self::BadLaunch => "bad launch",
         }

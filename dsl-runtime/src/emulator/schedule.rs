@@ -2,7 +2,7 @@
 //! picks the next. Copies land when no warp can run.
 
 use super::asynchronous::mbarrier::Mbarrier;
-use super::asynchronous::state::{LateFault, Wait};
+use super::asynchronous::state::{LandFault, LateFault, Wait};
 use super::exact::Follower;
 use super::exec::interpret::{Interpreter, interpret_followed};
 use super::exec::warp::{BlockMemory, Fault, Stop, Warp};
@@ -158,9 +158,9 @@ impl Scheduler<'_, '_> {
             stop = interpret_followed(program, warp, memory);
         }
         if let Some(state) = memory.asynchronous.filter(|_| !matches!(stop, Stop::Fault(_)))
-            && let Err(late) = state.borrow_mut().land_some()
+            && let Err(fault) = state.borrow_mut().land_some()
         {
-            return Self::fail(late.rank as usize, BlockFailure::Late(late));
+            return Self::landing_failed(*fault);
         }
         let Some(barriers) = self.barriers.get_mut(rank) else { return Ok(()) };
         let next = match stop {
@@ -265,7 +265,17 @@ impl Scheduler<'_, '_> {
                 self.wake();
                 Ok(landed)
             }
-            Err(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+            Err(fault) => Self::landing_failed(*fault),
+        }
+    }
+
+    fn landing_failed<T>(fault: LandFault) -> Result<T, Box<ClusterFailure>> {
+        match fault {
+            LandFault::Late(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+            LandFault::Broken { rank, warp, lane, pc, kind } => {
+                let fault = Box::new(Fault { pc, lane, kind });
+                Self::fail(rank as usize, BlockFailure::Fault { warp, fault })
+            }
         }
     }
 

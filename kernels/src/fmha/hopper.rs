@@ -408,7 +408,6 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
     let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
-    let (block, blocks) = (block_id(X), grid_dim(X));
     let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
     let works = row_blocks * o.extent(1) * o.extent(0);
 
@@ -419,9 +418,11 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let queries = Pipeline::new(&mut setup, "queries", consumers, 1);
     let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
     let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
-    // Numbers of work drawn by the producer, for the consumers.
-    let tickets = Pipeline::new(&mut setup, "tickets", 2, consumers * WARPGROUP / 32);
-    let drawn = shared_array_named::<I32>("drawn", 2);
+    let schedule = if const_expr(geometry.causal) {
+        Schedule::drawn(&mut setup, "tickets", counter, works, consumers * WARPGROUP / 32)
+    } else {
+        Schedule::in_turn(works)
+    };
     let boundary = setup.mbarrier("boundary", 1);
     setup.finish();
 
@@ -431,10 +432,9 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         producer.begin();
         if warp_id() == 0 && elect_one() {
             boundary.arrive();
-            let (mut at, mut ticket) = (keys.start(), tickets.start());
-            let (mut index, mut round) = (block, I32::from(0));
-            while index < works {
-                let work = work_at(index, &geometry, &sizes, kv_len);
+            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+            while schedule.has(ticket) {
+                let work = work_at(ticket.number(), &geometry, &sizes, kv_len);
                 let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
                 let last = work.tiles - 1;
                 let full = keys.acquire(at, k_ring.bytes());
@@ -444,19 +444,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                     let full = queries.acquire(queries.at(c, round), rows.bytes());
                     q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
                 }
-                if const_expr(geometry.causal) {
-                    index = counter.at(0).atomic_add(I32::from(1)) + blocks;
-                    // Every block draws once in vain: the last to do so leaves the counter as it was.
-                    if index == works + blocks - 1 {
-                        counter.at(0).store(I32::from(0));
-                    }
-                    tickets.wait_empty(ticket);
-                    drawn.at(ticket.stage()).store(index);
-                    tickets.commit(ticket);
-                    ticket.advance();
-                } else {
-                    index += blocks;
-                }
+                schedule.draw(&mut ticket);
                 for behind in range(0, last) {
                     let tile = last - behind;
                     let ahead = at.next();
@@ -497,10 +485,9 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         if number == consumers as i32 - 1 {
             turns.at(0).arrive();
         }
-        let (mut at, mut ticket) = (keys.start(), tickets.start());
-        let (mut index, mut round) = (block, I32::from(0));
-        while index < works {
-            let mut work = work_at(index, &geometry, &sizes, kv_len);
+        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+        while schedule.has(ticket) {
+            let mut work = work_at(ticket.number(), &geometry, &sizes, kv_len);
             work.keys = uniform(work.keys);
             work.tiles = uniform(work.tiles);
             let last = work.tiles - 1;
@@ -565,14 +552,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             }
             store_rows(o, work, &c, &acc);
             round += 1;
-            if const_expr(geometry.causal) {
-                tickets.wait(ticket);
-                index = uniform(drawn.at(ticket.stage()).load());
-                tickets.release_warp(ticket);
-                ticket.advance();
-            } else {
-                index += blocks;
-            }
+            schedule.receive(&mut ticket);
         }
         // The turn that was handed out first is the last one to be taken.
         if number == 0 {

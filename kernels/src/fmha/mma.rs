@@ -4,7 +4,8 @@
 //! that a row's maximum and sum never leave a quad of lanes. Keys and values come in tiles. Either there are two stages of
 //! both, and while tile `j` is multiplied, tile `j + 1` is on its way; or there is one, and the values are on their way during
 //! the first product, the next keys during the second. What a head dimension gets was measured on an H200: see
-//! [`Tiling`].
+//! [`Tiling`]. Shared memory is what bounds the kernel, and rows in it are swizzled without gaps:
+//! docs/src/inside/mma-sync.md says why.
 //!
 //! Formulas: T. Dao, "FlashAttention-2" (2023), algorithm 1, in base 2: with `t = scale * log2(e) * q.k` and any
 //! reference `r`, `p = 2^(t - r)`, `l = sum p`, the result is `O = P V / l` and `LSE = (r + log2 l) * ln 2`. The reference

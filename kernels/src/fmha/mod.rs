@@ -29,7 +29,7 @@ use self::hopper::{HopperGeometry, mixed_heads};
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use crate::ladders;
 use crate::reference::AttentionShape;
-use crate::views::rows_are_vectors;
+use crate::views::{rows_are_vectors, tensor_map_describes};
 
 /// Natural logarithm of 2: base-2 logarithms to natural ones.
 const LN_2: f32 = std::f32::consts::LN_2;
@@ -299,13 +299,6 @@ impl<H: Element> Forward<'_, H> {
 /// may repeat their elements) becomes the largest number, which no grid takes.
 fn blocks(shape: &AttentionShape, rows: usize) -> usize {
     shape.seqlen_q.div_ceil(rows).saturating_mul(shape.heads_q).saturating_mul(shape.batch)
-}
-
-/// Whether a tensor map can describe a tensor whose rows are vectors: strides are positive, and end below 2^40 bytes.
-fn tensor_map_describes<H: Element>(tensor: &DevTensor<H, 4>) -> bool {
-    let limit = (1i64 << 40) / H::TYPE.bytes() as i64;
-    let mut outer = tensor.shape().into_iter().zip(tensor.strides());
-    outer.all(|(extent, stride)| extent <= 1 || (1..limit).contains(&stride))
 }
 
 const DTYPES: &[&str] = &["f16", "bf16"];

@@ -9,8 +9,18 @@
 //! M, N and K may be anything, 0 too. Products are exact and sums are f32. A block computes a tile of C, and the inner
 //! dimension goes by in steps.
 //!
-//! [`mma`] is for NVIDIA chips, [`mfma`] for AMD chips.
+//! | file | runs on |
+//! |---|---|
+//! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors |
+//! | [`blackwell`] | sm_100a, unless a tiling of `mma` is asked for |
+//! | [`mma`] | other NVIDIA chips, and what `hopper` does not take |
+//! | [`mfma`] | AMD chips |
+//!
+//! [`fp8`] is `matmul_fp8`, for 8-bit elements.
 
+pub mod blackwell;
+pub mod fp8;
+pub mod hopper;
 pub mod mfma;
 pub mod mma;
 
@@ -19,8 +29,9 @@ use lacewing_core::types::Scalar;
 use lacewing_core::{ScalarType, Target};
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
-use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats, Tensors};
+use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, HostTensor, KernelExt, LaunchStats, Tensors};
 
+use self::hopper::{HopperTiles, Problem};
 use crate::ladders::tiled;
 use crate::reference::{self, unit_roundoff};
 use crate::views::{HostFloat, check_shape, expected, rows_are_vectors};
@@ -111,7 +122,8 @@ where
     run_tiled::<T, Out>(TilingChoice::Auto, a, b, c)
 }
 
-/// [`run`] with a choice of tiling, which the version with `mma.sync` alone has.
+/// [`run`] with a choice of tiling, which the version with `mma.sync` alone has: a choice other than
+/// [`TilingChoice::Auto`] takes that version on Hopper, too.
 ///
 /// # Errors
 /// As [`run`].
@@ -128,8 +140,17 @@ where
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
     check_shape("b", b.shape(), [inner, columns])?;
     check_shape("c", c.shape(), [rows, columns])?;
+    if tiling == TilingChoice::Auto
+        && let Some(launched) = hopper::run::<T, Out>(a, b, c, None)
+    {
+        return launched;
+    }
     let device = a.device().clone();
     let vectorized = Vectorized::new(a, b, c);
+    if device.target() == Target::SM_100A && tiling == TilingChoice::Auto {
+        let grid = [blackwell::blocks(rows, columns), 1, 1];
+        return blackwell::matmul_tcgen05::<T, Out>::new(vectorized).grid(grid).launch(&device, (a, b, c));
+    }
     if device.target().is_nvidia() {
         let tiling = tiling.or(|| mma::Tiling::for_shape(rows, columns, device.multiprocessors() as usize));
         let grid = [tiling.blocks(rows, columns), 1, 1];
@@ -191,25 +212,54 @@ where
     Out: HostFloat,
 {
     let a = device.tensor_from::<T::Host, 2>(&inputs["a"])?;
-    let b = device.tensor_from::<T::Host, 2>(&inputs["b"])?;
+    let b = match settings.choice("b")? {
+        "columns" => device.tensor_from::<T::Host, 2>(&turned::<T::Host>(&inputs["b"])?)?.permute([1, 0])?,
+        _ => device.tensor_from::<T::Host, 2>(&inputs["b"])?,
+    };
     let mut c = device.tensor_uninit([a.shape()[0], b.shape()[1]])?;
     run_tiled::<T, Out>(TilingChoice::from_settings(settings)?, &a, &b, &mut c)?;
     Ok(Tensors::from([("c".to_owned(), c.to_host()?)]))
 }
 
+/// The transpose of a matrix.
+fn turned<H: Element>(matrix: &HostTensor) -> Result<HostTensor, Error> {
+    let [rows, columns] = matrix.shape_of::<2>()?;
+    let elements = matrix.to_vec::<H>()?;
+    let elements: Vec<H> = (0..columns).flat_map(|c| elements.iter().skip(c).step_by(columns).copied()).collect();
+    HostTensor::new(&elements, &[columns, rows])
+}
+
 static LADDER: Laddered = Laddered {
     runner: &RUNNER,
     ladder: tiled(|settings, target| {
-        let tiling = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto).or(|| mma::Tiling::TINY);
-        let [rows, columns, inner] = if target.is_nvidia() { tiling.shape() } else { mfma::TILE };
+        let choice = TilingChoice::from_settings(settings).unwrap_or(TilingChoice::Auto);
+        let [rows, columns, inner] = match choice {
+            TilingChoice::Auto if target == Target::SM_90A => [2 * hopper::ROWS, 64, 64],
+            TilingChoice::Auto if target == Target::SM_100A => blackwell::TILE,
+            choice if target.is_nvidia() => choice.or(|| mma::Tiling::TINY).shape(),
+            _ => mfma::TILE,
+        };
         vec![Tile::new("M", rows), Tile::new("N", columns), Tile::new("K", inner)]
     }),
 };
 
+/// What a size does that is set.
+const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goes by its inputs";
+
+/// Hopper's tiles for the sizes that are set, on an H100 or H200, and whether C is computed as its transpose.
+fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<(HopperTiles, bool), Error> {
+    let [rows, columns, inner] = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
+    let turned = hopper::is_turned([rows, columns], along_k);
+    let sizes = if turned { [columns, rows, inner] } else { [rows, columns, inner] };
+    let whole = |extent: usize| extent.is_multiple_of(hopper::SECTOR / bytes);
+    let aligned = whole(inner) && (along_k || whole(columns));
+    Ok((HopperTiles::new(&Problem { sizes, bytes, aligned, along_k, multiprocessors: 132 }), turned))
+}
+
 /// `matmul` by name.
 pub static MATMUL: KernelEntry = KernelEntry {
     name: "matmul",
-    about: "C = A B by tiles: mma.sync on NVIDIA, MFMA on AMD",
+    about: "C = A B by tiles: wgmma on Hopper, in tensor memory on Blackwell, mma.sync on sm_80, MFMA on AMD",
     targets: &Target::ALL,
     parameters: &[
         Parameter::choice("dtype", &["f16", "bf16"], "f16", "element type of A and B"),
@@ -221,6 +271,10 @@ pub static MATMUL: KernelEntry = KernelEntry {
             "tiles of the mma.sync version: tiny is 64 x 64, small 64 x 128, medium 128 x 128, large 128 x 256; auto goes by shape",
         ),
         Parameter::bool("vectorized", true, "rows go 16 bytes at a time, and K is whole steps; a run finds out itself"),
+        Parameter::choice("b", &["rows", "columns"], "rows", "which of B's are contiguous"),
+        Parameter::usize("rows", 4096, SIZES),
+        Parameter::usize("columns", 4096, SIZES),
+        Parameter::usize("inner", 4096, SIZES),
     ],
     build: |settings, target| match (settings.choice("dtype")?, settings.choice("out")?) {
         ("bf16", "f32") => build::<BF16, F32>(settings, target),
@@ -232,13 +286,22 @@ pub static MATMUL: KernelEntry = KernelEntry {
 };
 
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
+    let choice = TilingChoice::from_settings(settings)?;
+    if target == Target::SM_90A && choice == TilingChoice::Auto && settings.bool("vectorized")? {
+        return Ok(match hopper_tiles(settings, T::BYTES, settings.choice("b")? == "columns")? {
+            (tiles, false) => Box::new(hopper::matmul_hopper::<T, Out>::new(tiles)),
+            (tiles, true) => Box::new(hopper::matmul_hopper_strided::<T, Out>::new(tiles)),
+        });
+    }
     let widest = |bytes: usize| 16 / bytes.max(1);
     let vectorized = match settings.bool("vectorized")? {
         true => Vectorized { a: widest(T::BYTES), b: widest(T::BYTES), c: widest(Out::BYTES) },
         false => Vectorized::NONE,
     };
-    Ok(if target.is_nvidia() {
-        let tiling = TilingChoice::from_settings(settings)?.or(|| mma::Tiling::LARGE);
+    Ok(if target == Target::SM_100A && choice == TilingChoice::Auto {
+        Box::new(blackwell::matmul_tcgen05::<T, Out>::new(vectorized))
+    } else if target.is_nvidia() {
+        let tiling = choice.or(|| mma::Tiling::LARGE);
         Box::new(mma::matmul_mma::<T, Out>::new(tiling, vectorized, vectorized != Vectorized::NONE))
     } else {
         Box::new(mfma::matmul_mfma::<T, Out>::new(Vectorized { c: 1, ..vectorized }))

@@ -25,6 +25,8 @@
 //! | `planted_d17` | a barrier for two arrivals, of which one comes |
 //! | `planted_d18` | shared memory written by one warp and read by another, with no barrier between |
 //! | `planted_d19` | plain stores that the copy engine reads without a proxy fence |
+//! | `planted_d20` | an accumulator in tensor memory, read while its product is under way |
+//! | `planted_d21` | rows of tensor memory that a warp does not reach |
 //! | `planted_d22` | a tile in panels, filled by the column of the whole row |
 //! | `planted_d23` | a tensor map of rows that are no multiple of 16 bytes apart |
 //! | `planted_d24` | a column of a tile in one bank |
@@ -38,6 +40,7 @@
 //! | `planted_narrow` | weights narrowed to F16 before they are rescaled |
 //! | `planted_index` | an index that wraps at 2^31 and passes its guard |
 
+mod blackwell;
 mod exact;
 mod hopper;
 mod memory;
@@ -75,6 +78,8 @@ pub static PLANTED: &[&KernelEntry] = &[
     &hopper::D17,
     &sync::D18,
     &hopper::D19,
+    &blackwell::D20,
+    &blackwell::D21,
     &memory::D22,
     &hopper::D23,
     &memory::D24,

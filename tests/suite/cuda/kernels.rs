@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lacewing::Target;
 use lacewing::cli::files;
 use lacewing::runtime::Tensors;
 
@@ -91,6 +92,25 @@ fn every_kernel_is_right_as_sm_80_code() {
     let Some(_) = gpu() else { return };
     for (kernel, settings, sizes, _) in CASES {
         outputs("cuda:0:sm_80", kernel, settings, sizes);
+    }
+}
+
+/// wgmma, of both layouts of B, and of 8-bit elements. The bound of the latter is what an instruction cuts off.
+#[rustfmt::skip]
+const ON_HOPPER: &[(&str, &[&str], &str)] = &[
+    ("matmul", &["dtype=bf16", "out=same"], "M=1000,N=520,K=808"),
+    ("matmul", &["dtype=f16", "b=columns"], "M=777,N=1001,K=520"),
+    ("matmul", &["dtype=bf16", "b=columns", "out=same"], "M=64,N=2048,K=4096"),
+    ("matmul", &["dtype=f16"], "M=2048,N=1024,K=64"),
+    ("matmul_fp8", &[], "M=500,N=1000,K=1040"),
+    ("matmul_fp8", &["dtype=f8e5m2", "out=f32", "scale=0.5"], "M=130,N=77,K=100"),
+];
+
+#[test]
+fn products_of_warpgroups_are_right() {
+    let Some(_) = gpu().filter(|gpu| gpu.target() == Target::SM_90A) else { return };
+    for (kernel, settings, sizes) in ON_HOPPER {
+        outputs("cuda:0", kernel, settings, sizes);
     }
 }
 

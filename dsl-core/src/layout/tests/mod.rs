@@ -1,6 +1,7 @@
 //! Each operation against a model that knows nothing of the algebra, and the examples of CuTe's documentation.
 
 mod divisions;
+mod dynamic;
 mod functions;
 mod model;
 mod swizzles;

@@ -136,9 +136,9 @@ fn in_bytes(elements: &Layout, width: i64) -> Layout {
 
 /// Numbers of the host as "values", that count operations and see the promises of [`IndexMath`] kept.
 #[derive(Default)]
-struct Host {
-    symbols: Vec<i64>,
-    operations: usize,
+pub struct Host {
+    pub symbols: Vec<i64>,
+    pub operations: usize,
 }
 
 impl IndexMath for Host {

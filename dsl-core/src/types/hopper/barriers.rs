@@ -55,6 +55,10 @@ impl State for Mbarrier {
 impl Carried for Mbarrier {}
 
 impl Mbarrier {
+    pub(in crate::types) fn address(self) -> RawValue {
+        self.address
+    }
+
     /// Mbarrier number `index` of those that were made together with this one.
     #[track_caller]
     pub(super) fn of(self, index: impl Coordinate, loc: Loc) -> Self {

@@ -131,6 +131,13 @@ impl Pipeline {
         self.release_where(cursor, Some(condition), Location::caller());
     }
 
+    /// Consumer: the mbarrier at which the stage's releases arrive, for products that are committed to it.
+    #[track_caller]
+    pub fn empty(&self, cursor: Cursor) -> Mbarrier {
+        let loc = Location::caller();
+        self.empty.of(cursor.stage_at(loc), loc)
+    }
+
     /// Consumer: the warp has read the stage itself. All its lanes call it; one arrives.
     #[track_caller]
     pub fn release_warp(&self, cursor: Cursor) {

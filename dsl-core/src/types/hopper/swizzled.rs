@@ -133,6 +133,35 @@ impl<T: Scalar> SwizzledTile<T> {
         Self { base, shape: TileShape { rows, ..self.shape }, ..*self }
     }
 
+    /// Block number `index` of `columns` columns: whole panels.
+    #[track_caller]
+    pub fn column_block(&self, columns: usize, index: impl Coordinate) -> Self {
+        let loc = Location::caller();
+        let index = index.coordinate(loc);
+        let panel = self.shape.swizzle / T::BYTES;
+        let all = self.shape.columns;
+        let past = matches!(index, Coord::Known(index) if index < 0 || (index as usize + 1) * columns > all);
+        if columns == 0 || !columns.is_multiple_of(panel) || past {
+            let message = format!("a tile of {all} columns has no such block of {columns} columns");
+            let help = format!("blocks of columns are whole panels, here of {panel}, and lie inside of the tile");
+            trace::error(loc, Diagnostic::error(message).help(help));
+        }
+        let base = advance_by(self.base, index, columns / panel * self.shape.panel_bytes(), loc);
+        Self { base, shape: TileShape { columns, ..self.shape }, ..*self }
+    }
+
+    /// The first `columns` columns, as an operand of a product: the others are not read. They need not be whole panels,
+    /// so that no copy may have such a tile.
+    #[track_caller]
+    pub fn first_columns(&self, columns: usize) -> Columns<T> {
+        let all = self.shape.columns;
+        if columns == 0 || columns > all {
+            let message = format!("a tile of {all} columns has no first {columns}");
+            trace::error(Location::caller(), Diagnostic::error(message));
+        }
+        Columns(Self { shape: TileShape { columns, ..self.shape }, ..*self })
+    }
+
     /// The tile with rows and columns exchanged, for matrix products: nothing moves.
     pub fn t(&self) -> Transposed<T> {
         Transposed(*self)
@@ -164,6 +193,10 @@ impl<T: Scalar> SwizzledTile<T> {
 /// A [`SwizzledTile`] with rows and columns exchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<T: Scalar>(pub(super) SwizzledTile<T>);
+
+/// Some first columns of a [`SwizzledTile`].
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<T: Scalar>(pub(super) SwizzledTile<T>);
 
 /// Several [`SwizzledTile`]s of one shape, for the stages of a pipeline.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use super::swizzled::{SwizzledTile, Transposed};
+use super::swizzled::{Columns, SwizzledTile, Transposed};
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
 use crate::types::{BF16, F8E4M3, F8E5M2, F16, F32, MmaElement, Scalar, Vector};
@@ -41,11 +41,11 @@ impl WgmmaElement for F8E5M2 {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Operand {
-    values: Vec<RawValue>,
+    pub(in crate::types) values: Vec<RawValue>,
     /// Rows of A, or columns of B.
-    extent: usize,
-    k: usize,
-    layout: String,
+    pub(in crate::types) extent: usize,
+    pub(in crate::types) k: usize,
+    pub(in crate::types) layout: String,
 }
 
 impl Operand {
@@ -107,6 +107,12 @@ impl<T: WgmmaElement> WgmmaB for SwizzledTile<T> {
     type Elem = T;
     fn right(self) -> Operand {
         Operand::of(&self, false)
+    }
+}
+impl<T: WgmmaElement> WgmmaB for Columns<T> {
+    type Elem = T;
+    fn right(self) -> Operand {
+        Operand::of(&self.0, false)
     }
 }
 impl<T: WgmmaElement> WgmmaB for Transposed<T> {
@@ -196,6 +202,14 @@ pub struct InFlight {
     loc: Loc,
 }
 
+impl State for InFlight {
+    fn visit(&mut self, visitor: &mut dyn Visitor) {
+        self.accumulator.visit(visitor);
+    }
+}
+/// A chain of products goes through loops: see [`InFlight::add`].
+impl Carried for InFlight {}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
         if !self.accumulator.values.is_empty() && !std::thread::panicking() {
@@ -206,6 +220,24 @@ impl Drop for InFlight {
 }
 
 impl InFlight {
+    /// Starts to add `a b` to what this product will give, without waiting for it: products that go into one
+    /// accumulator run one after the other on their own.
+    #[track_caller]
+    pub fn add<A: WgmmaA>(mut self, a: A, b: impl WgmmaB<Elem = A::Elem>) -> Self {
+        let sums = std::mem::take(&mut self.accumulator);
+        start::<A::Elem>(a.left(), b.right(), Some(sums), Location::caller())
+    }
+
+    /// Waits until at most `PENDING` of the warpgroup's newest products are under way, this one among them: what older
+    /// ones read in shared memory may be written again. `PENDING` is 1 or more; to take this product's result, use
+    /// [`InFlight::wait`].
+    #[track_caller]
+    pub fn wait_before<const PENDING: usize>(&self) {
+        const { assert!(PENDING > 0, "the product itself stays under way: `wait::<0>()` waits for it") };
+        let groups = [("groups", Attr::Int(PENDING as i64))];
+        trace::emit0("lw.wgmma_wait", &[], &groups, Location::caller());
+    }
+
     /// Waits until at most `PENDING` of the warpgroup's newest products are under way, this one not among them,
     /// and gives its result.
     #[track_caller]

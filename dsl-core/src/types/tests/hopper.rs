@@ -75,6 +75,63 @@ fn accumulators_feed_the_next_product() {
 }
 
 #[test]
+fn products_are_chained_without_a_wait_for_their_sums() {
+    insta::assert_snapshot!(body(on_hopper(|(stage, out): (I32, TensorMut<F32, 1>)| {
+        let a = SwizzledRing::<BF16>::new("a", 2, 64, 64);
+        let b = SwizzledTile::<BF16>::new("b", 64, 128);
+        let product = wgmma(a.stage(0), b.column_block(64, stage)).add(a.stage(1), b.first_columns(64));
+        product.wait_before::<1>();
+        out.at(0).store(product.wait::<0>()[3]);
+    })));
+}
+
+#[test]
+fn persistent_blocks_take_work_in_turn_or_draw_it() {
+    insta::assert_snapshot!(body(on_hopper(|(count, out): (I32, TensorMut<I32, 1>)| {
+        let schedule = Schedule::in_turn(count);
+        let mut ticket = schedule.start();
+        let order = TileOrder::grouped(count, count, 4);
+        let (row, column) = order.at(ticket.number());
+        schedule.draw(&mut ticket);
+        schedule.receive(&mut ticket);
+        out.at(row).store(column + ticket.number());
+    })));
+    insta::assert_snapshot!(body(on_hopper(|(count, counter, out): (I32, TensorMut<I32, 1>, TensorMut<I32, 1>)| {
+        let mut setup = BarrierSetup::new();
+        let schedule = Schedule::drawn(&mut setup, "tickets", counter, count, 4);
+        setup.finish();
+        let mut producer = schedule.start();
+        let mut consumer = schedule.start();
+        schedule.draw(&mut producer);
+        schedule.receive(&mut consumer);
+        out.at(producer.number()).store(consumer.number());
+    })));
+}
+
+#[test]
+fn schedules_that_cannot_be_are_refused() {
+    let location = std::panic::Location::caller();
+    let attributes = KernelAttributes {
+        block: [128, 1, 1],
+        min_blocks: None,
+        max_regs: None,
+        waves_per_eu: None,
+        cluster: Some([2, 1, 1]),
+    };
+    let body = |(counter,): (TensorMut<I32, 1>,)| {
+        let mut setup = BarrierSetup::new();
+        let schedule = Schedule::drawn(&mut setup, "tickets", counter, I32::from(8), 4);
+        setup.finish();
+        let order = TileOrder::grouped(I32::from(2), I32::from(2), 0);
+        let (row, _) = order.at(schedule.start().number());
+        counter.at(row).store(row);
+    };
+    let kernel = Closure { body, attributes, location, params: std::marker::PhantomData };
+    let found = messages(trace_kernel(&kernel, Target::SM_90A));
+    assert_eq!(found, ["work that is drawn from a counter, in a cluster", "groups of no rows of tiles"]);
+}
+
+#[test]
 fn shapes_that_do_not_multiply_are_refused() {
     let found = messages(on_hopper(|(): ()| {
         let a = SwizzledTile::<BF16>::new("a", 128, 64);
@@ -86,6 +143,9 @@ fn shapes_that_do_not_multiply_are_refused() {
         let _ = wgmma(bytes, bytes).wait::<0>();
         let _ = a.row_block(12, 0);
         let _ = a.row_block(64, 2);
+        let _ = a.column_block(32, 0);
+        let _ = b.column_block(64, 2);
+        let _ = b.first_columns(136);
         let _ = SwizzledTile::<BF16>::new("narrow", 64, 8);
         let _ = SwizzledRing::<BF16>::new("ring", 2, 8, 16);
     }));
@@ -98,6 +158,9 @@ fn shapes_that_do_not_multiply_are_refused() {
             "8-bit operands must lie along k in shared memory",
             "a tile of 128 rows has no such block of 12 rows",
             "a tile of 128 rows has no such block of 64 rows",
+            "a tile of 64 columns has no such block of 32 columns",
+            "a tile of 128 columns has no such block of 64 columns",
+            "a tile of 128 columns has no first 136",
             "`narrow` cannot be a swizzled tile of rows of 16 bytes: the narrowest panel has 32",
             "`ring` cannot be a swizzled tile of stages of 256 bytes: they must be multiples of 1024",
         ]

@@ -1,5 +1,6 @@
 //! What each construct of the language becomes, and what is refused.
 
+mod blackwell;
 mod collectives;
 mod hopper;
 mod ids;

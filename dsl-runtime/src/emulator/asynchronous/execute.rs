@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use super::fault::AsyncFault;
 use super::mbarrier::Mbarrier;
 use super::op::{AsyncOp, OperandA, ProxyFence, SharedOperand, TensorCopyOp, WgmmaOp};
-use super::state::{AsyncState, Wait};
+use super::state::{AsyncState, LandFault, Wait};
+use super::tcgen05::{self, WarpTensor};
 use super::tensor_map::BoundMap;
 use super::transfer::{Store, Transfer, find_unwritten, read_box, store_box};
 use super::wgmma::{Pending, marked};
 use crate::emulator::exact::{ExactPart, Follower, Now};
 use crate::emulator::exec::access::AccessError;
-use crate::emulator::exec::numbers::Moment;
+use crate::emulator::exec::numbers::{Births, Moment};
 use crate::emulator::exec::warp::{Action, BlockMemory, FaultKind, Stop, Warp};
 use crate::emulator::isa::Isa;
 use crate::emulator::lanes::{LANES, Reg, Registers};
@@ -27,11 +28,13 @@ pub(crate) struct WarpAsync {
     committed: [u32; LANES],
     /// The barrier of the cluster that the warp has arrived at and not waited for.
     pub(crate) cluster: Option<u64>,
+    pub(super) tensor: WarpTensor,
 }
 
 impl WarpAsync {
     pub(crate) fn clear(&mut self) {
         self.stores.clear();
+        self.tensor.clear();
         self.committed = [0; LANES];
         self.cluster = None;
     }
@@ -48,9 +51,9 @@ pub(crate) enum Flow {
     Fault(u32, FaultKind),
 }
 
-type Step<T = ()> = Result<T, (u32, FaultKind)>;
+pub(super) type Step<T = ()> = Result<T, (u32, FaultKind)>;
 
-fn broken(lane: u32, fault: AsyncFault) -> (u32, FaultKind) {
+pub(super) fn broken(lane: u32, fault: AsyncFault) -> (u32, FaultKind) {
     (lane, FaultKind::Async(Box::new(fault)))
 }
 
@@ -60,16 +63,17 @@ fn lanes(mask: u64) -> impl Iterator<Item = u32> {
 }
 
 /// A warp at an operation.
-struct Context<'a, 'r, 'm> {
-    program: &'a Program,
-    block: &'a BlockMemory<'m>,
-    state: &'a mut AsyncState<'m>,
-    own: &'a mut WarpAsync,
-    follower: Option<&'a mut Follower>,
-    regs: &'a mut Registers<'r>,
-    warp: u32,
-    mask: u64,
-    pc: Pc,
+pub(super) struct Context<'a, 'r, 'm> {
+    pub(super) program: &'a Program,
+    pub(super) block: &'a BlockMemory<'m>,
+    pub(super) state: &'a mut AsyncState<'m>,
+    pub(super) own: &'a mut WarpAsync,
+    pub(super) births: &'a mut Births,
+    pub(super) follower: Option<&'a mut Follower>,
+    pub(super) regs: &'a mut Registers<'r>,
+    pub(super) warp: u32,
+    pub(super) mask: u64,
+    pub(super) pc: Pc,
 }
 
 /// Executes one operation.
@@ -103,8 +107,8 @@ pub(crate) fn execute<I: Isa>(
     }
     let existing = warp.existing;
     let follower = warp.follower.as_deref_mut();
-    let own = &mut warp.asynchronous;
-    let mut context = Context { program, block, state, own, follower, regs, warp: warp.index, mask, pc };
+    let (own, births, warp) = (&mut warp.asynchronous, &mut warp.births, warp.index);
+    let mut context = Context { program, block, state, own, births, follower, regs, warp, mask, pc };
     let result = match op {
         AsyncOp::BarrierInit { address, count, access } => context.barrier_init(*address, *count, *access),
         AsyncOp::BarrierArrive { address, bytes, access } => context.barrier_arrive(*address, None, *bytes, *access),
@@ -124,6 +128,7 @@ pub(crate) fn execute<I: Isa>(
         AsyncOp::ClusterSync { arrive, wait } => {
             whole(existing, mask).and_then(|()| context.cluster_sync(*arrive, *wait))
         }
+        AsyncOp::Tensor(op) => tcgen05::execute::<I>(&mut context, op, existing),
         AsyncOp::Landed { value, slots } => context.landed(*value, *slots),
         AsyncOp::WgmmaWait { .. } | AsyncOp::Uniform { .. } | AsyncOp::NamedBarrier { .. } => Ok(Flow::Next),
     };
@@ -135,7 +140,7 @@ pub(crate) fn finish(warp: &mut Warp, block: &BlockMemory<'_>) -> Option<(Pc, Fa
     let own = &mut warp.asynchronous;
     let unread = own.stores.iter().find(|store| store.content.is_none()).map(|store| store.pc);
     if block.checks.copies
-        && let Some(pc) = first_unwaited(block, warp.index).or(unread)
+        && let Some(pc) = first_unwaited(block, warp.index).or(unread).or(own.tensor.first_unwaited())
     {
         return Some((pc, FaultKind::Async(Box::new(AsyncFault::NeverWaited))));
     }
@@ -160,7 +165,7 @@ fn first_unwaited(block: &BlockMemory<'_>, warp: u32) -> Option<Pc> {
     state.blocks.get(block.rank as usize)?.products.get(warp as usize)?.first_unwaited()
 }
 
-fn whole(existing: u64, mask: u64) -> Step {
+pub(super) fn whole(existing: u64, mask: u64) -> Step {
     if mask == existing {
         Ok(())
     } else {
@@ -169,7 +174,7 @@ fn whole(existing: u64, mask: u64) -> Step {
 }
 
 /// The value that all active lanes have.
-fn common(regs: &Registers<'_>, reg: Reg, mask: u64, what: &'static str) -> Step<u32> {
+pub(super) fn common(regs: &Registers<'_>, reg: Reg, mask: u64, what: &'static str) -> Step<u32> {
     let mut active = lanes(mask);
     let first = regs.lane::<u32>(reg, active.next().unwrap_or(0) as usize);
     for lane in active {
@@ -337,12 +342,12 @@ impl Context<'_, '_, '_> {
         Err(broken(0, queue.map_or(AsyncFault::HandedOn, |queue| queue.blame(ticket))))
     }
 
-    fn races(&self) -> Option<std::cell::RefMut<'_, SharedRaces>> {
+    pub(super) fn races(&self) -> Option<std::cell::RefMut<'_, SharedRaces>> {
         self.state.races.map(RefCell::borrow_mut)
     }
 
     /// Checks a range of shared memory that a lane names.
-    fn range(&self, address: u32, len: u32, access: u32, lane: u32, action: Action) -> Step<usize> {
+    pub(super) fn range(&self, address: u32, len: u32, access: u32, lane: u32, action: Action) -> Step<usize> {
         let shape = self.program.access(access);
         self.block.shared.check_range(u64::from(address), len as usize, shape).map_err(|fault| {
             let error = AccessError { fault, lane, address: address.into() };
@@ -384,7 +389,7 @@ impl Context<'_, '_, '_> {
     }
 
     /// The mbarrier that a lane names, if the warp may use it; `by_copy` for the copy engine.
-    fn barrier(&mut self, rank: u32, address: u32, lane: u32, by_copy: bool) -> Step {
+    pub(super) fn barrier(&mut self, rank: u32, address: u32, lane: u32, by_copy: bool) -> Step {
         if self.state.blocks.get(rank as usize).is_some_and(|block| block.running == 0) {
             return Err(broken(lane, AsyncFault::BlockEnded { rank }));
         }
@@ -485,7 +490,7 @@ impl Context<'_, '_, '_> {
     }
 
     /// The race of a bulk access, as a fault.
-    fn race(lane: u32, conflict: Conflict, access: u32, writes: bool) -> (u32, FaultKind) {
+    pub(super) fn race(lane: u32, conflict: Conflict, access: u32, writes: bool) -> (u32, FaultKind) {
         let touch = if writes { Touch::CopyStart } else { Touch::Read };
         (lane, FaultKind::Race { conflict, access, touch })
     }
@@ -549,8 +554,11 @@ impl Context<'_, '_, '_> {
                 if let Some(mut races) = self.races() {
                     races.enter(self.block.rank);
                 }
-                landed.map_err(|late| {
-                    (lane, FaultKind::At { pc: late.pc, kind: Box::new(FaultKind::Async(Box::new(late.fault))) })
+                landed.map_err(|fault| match *fault {
+                    LandFault::Late(late) => {
+                        (lane, FaultKind::At { pc: late.pc, kind: Box::new(FaultKind::Async(Box::new(late.fault))) })
+                    }
+                    LandFault::Broken { pc, kind, .. } => (lane, FaultKind::At { pc, kind: Box::new(kind) }),
                 })?;
             }
         }

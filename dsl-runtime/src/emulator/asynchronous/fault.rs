@@ -1,6 +1,7 @@
 //! The rules that these operations have.
 
 use super::mbarrier::Overflow;
+use super::tensor_memory::TensorFault;
 use crate::emulator::op::Pc;
 
 /// Which rule was broken. Addresses are in the block's shared memory.
@@ -38,6 +39,8 @@ pub(crate) enum AsyncFault {
     NoWarpgroup { threads: u32 },
     /// A change of registers in the wrong direction.
     WrongDirection { from: u32, to: u32 },
+    /// A rule of tensor memory.
+    Tensor(TensorFault),
     /// Something that the kernel ends without waiting for.
     NeverWaited,
 }

@@ -9,6 +9,8 @@
 //! operand       tiles of shared memory and registers as operands of a product
 //! product       the dense micro-kernel
 //! wgmma         products under way and their accumulators
+//! tensor_memory a block's tensor memory: allocations, cells, who touched them
+//! tcgen05       operations on it, and the products that sum there
 //! execute       one operation of a warp
 //! fault         the rules that these operations have
 //! ```
@@ -24,7 +26,9 @@ pub(crate) mod op;
 mod operand;
 mod product;
 pub(crate) mod state;
+pub(crate) mod tcgen05;
 pub(crate) mod tensor_map;
+pub(crate) mod tensor_memory;
 pub(crate) mod transfer;
 pub(crate) mod wgmma;
 

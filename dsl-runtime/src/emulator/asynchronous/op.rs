@@ -1,6 +1,9 @@
 //! The operations of this module, as decoded.
 
+use lacewing_core::atoms::WgmmaSpec;
+
 pub(crate) use super::operand::SharedLayout;
+use super::tcgen05::TensorOp;
 use crate::emulator::lanes::Reg;
 
 /// One operation. `access` is the shape of the access to shared memory.
@@ -36,6 +39,8 @@ pub(crate) enum AsyncOp {
     NamedBarrier { id: u32, index: Reg, threads: u32, sync: bool },
     /// The barrier of the cluster.
     ClusterSync { arrive: bool, wait: bool },
+    /// An operation on tensor memory.
+    Tensor(TensorOp),
     /// A value that must not be in flight.
     Landed { value: Reg, slots: u32 },
 }
@@ -84,7 +89,7 @@ impl InputType {
         }
     }
 
-    /// Depth of one instruction.
+    /// Depth of one instruction: 32 bytes.
     pub(crate) fn step(self) -> usize {
         32 / self.bytes()
     }
@@ -93,6 +98,8 @@ impl InputType {
 /// Operands of a product of a warpgroup: 64 x n x k.
 #[derive(Clone, Debug)]
 pub(crate) struct WgmmaOp {
+    /// One instruction of it.
+    pub(crate) spec: &'static WgmmaSpec,
     pub(crate) ty: InputType,
     pub(crate) n: usize,
     pub(crate) k: usize,

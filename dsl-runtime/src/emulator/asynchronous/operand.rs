@@ -4,8 +4,9 @@
 //! as many bytes as the swizzle has. K-major: a panel has the rows of the tile, each with consecutive k;
 //! MN-major: a panel has the k of the tile, each with consecutive rows (or columns of B).
 
+use lacewing_core::atoms::{PanelLayout, WgmmaSpec};
+
 use super::op::InputType;
-use super::tensor_map::swizzled;
 use crate::emulator::exec::matrix::{COLUMNS, transpose8, widen8};
 use crate::emulator::isa::Isa;
 use crate::emulator::lanes::{Reg, Registers};
@@ -15,41 +16,29 @@ use crate::emulator::op::MatrixType;
 
 /// How a tile lies in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SharedLayout {
-    /// Whether consecutive bytes are consecutive k.
-    pub(crate) k_major: bool,
-    /// Bytes of a row of a panel: 128, 64 or 32.
-    pub(crate) swizzle: u32,
-    /// Rows of a panel: those of the tile, or its k.
-    pub(crate) rows: u32,
-}
+pub(crate) struct SharedLayout(PanelLayout);
 
 impl SharedLayout {
     /// Reads `k:SWIZZLE:ROWS` or `mn:SWIZZLE:ROWS`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split(':');
-        let k_major = match parts.next()? {
-            "k" => true,
-            "mn" => false,
-            _ => return None,
-        };
-        let swizzle = parts.next()?.parse().ok().filter(|swizzle| matches!(swizzle, 32 | 64 | 128))?;
-        let rows = parts.next()?.parse().ok().filter(|rows| (1..=4096).contains(rows))?;
-        parts.next().is_none().then_some(Self { k_major, swizzle, rows })
+        PanelLayout::parse(text).map(Self)
+    }
+
+    /// Whether consecutive bytes are consecutive k.
+    pub(crate) fn k_major(&self) -> bool {
+        self.0.k_major
     }
 
     /// Alignment of an operand's address: the pattern of the swizzle repeats there.
     pub(crate) fn alignment(&self) -> u32 {
-        8 * self.swizzle
+        self.0.alignment() as u32
     }
 
     /// Distance from the address to the 16-byte chunk that holds an element: `line` is what a panel's rows
     /// count, `along` what lies in them, in bytes.
     #[inline(always)]
     fn chunk(&self, line: usize, along: usize) -> usize {
-        let (swizzle, rows) = (self.swizzle as usize, self.rows as usize);
-        let at = along / swizzle * rows * swizzle + line * swizzle + along % swizzle;
-        swizzled(at as u32, self.swizzle) as usize
+        self.0.byte(line, along)
     }
 
     /// Distance from the address to an element, as [`Self::chunk`].
@@ -61,7 +50,7 @@ impl SharedLayout {
     /// The ranges that the rows `first .. first + count` (columns of B) and all of k take.
     pub(crate) fn ranges(&self, ty: InputType, first: usize, count: usize, k: usize) -> Vec<(u32, u32)> {
         let size = ty.bytes();
-        let (lines, along) = if self.k_major {
+        let (lines, along) = if self.k_major() {
             (first..first + count, 0..k * size)
         } else {
             (0..k, first * size..(first + count) * size)
@@ -138,7 +127,7 @@ impl Gather<'_> {
                     }
                 }
             }
-        } else if layout.k_major {
+        } else if layout.k_major() {
             for (row, out) in a.chunks_exact_mut(self.k).enumerate() {
                 for (chunk, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
                     safe &= self.widen::<I>(&self.chunk(base, layout, first + row, 16 * chunk), out);
@@ -161,15 +150,20 @@ impl Gather<'_> {
         safe
     }
 
-    /// The fragments of A, four registers for each step of k (PTX ISA, "Register Fragments for wgmma.mma_async").
+    /// The fragments of A, four registers for each step of k, as the atom's layout has them.
     #[inline(always)]
-    pub(crate) fn fragments_of_a<I: Isa>(&self, regs: &Registers<'_>, fragments: &[Reg], a: &mut [f32]) -> bool {
-        let (k, step) = (self.k, self.ty.step());
+    pub(crate) fn fragments_of_a<I: Isa>(
+        &self,
+        regs: &Registers<'_>,
+        (fragments, spec): (&[Reg], &WgmmaSpec),
+        a: &mut [f32],
+    ) -> bool {
+        let ([m, _, step], k, registers) = (spec.shape, self.k, spec.a.registers());
         let mut safe = true;
         for (index, &reg) in fragments.iter().enumerate() {
-            // Register i of a step: rows 8 (i % 2) .. + 8, the half i / 2 of its k. A row's bytes are adjacent.
-            let (part, first_row) = (index % 4, 8 * (index % 2));
-            let first_k = index / 4 * step + part / 2 * (step / 2);
+            // A register is eight rows from its first element on, in each of which four lanes have adjacent bytes.
+            let first = spec.a.tv.index(0, index % registers * spec.a.pack);
+            let (first_row, first_k) = (first % m, index / registers * step + first / m);
             let rows: [[u16; 8]; 8] = bytemuck::cast(regs.read::<u32>(reg));
             for (row, chunk) in rows.iter().enumerate() {
                 let at = (first_row + row) * k + first_k;
@@ -206,7 +200,7 @@ impl Gather<'_> {
                     }
                 }
             }
-        } else if layout.k_major {
+        } else if layout.k_major() {
             for (chunk, out) in b.as_chunks_mut::<8>().0.iter_mut().enumerate() {
                 let by_column = COLUMNS.map(|column| self.chunk(base, layout, first + column, 16 * chunk));
                 for (by_k, out) in transpose8(by_column).iter().zip(out) {
@@ -226,16 +220,6 @@ impl Gather<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn layouts_are_read_from_text() {
-        let layout = SharedLayout::parse("k:128:176").unwrap();
-        assert_eq!(layout, SharedLayout { k_major: true, swizzle: 128, rows: 176 });
-        assert!(!SharedLayout::parse("mn:64:128").unwrap().k_major);
-        for wrong in ["reg", "k:16:8", "k:128", "k:128:0", "k:128:64:1", "n:128:64"] {
-            assert_eq!(SharedLayout::parse(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn ranges_are_whole_panels_where_they_can_be() {

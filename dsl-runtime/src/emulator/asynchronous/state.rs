@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use super::fault::AsyncFault;
 use super::mbarrier::Mbarrier;
 use super::tensor_map::BoundMap;
+use super::tensor_memory::{TensorFault, TensorMemory};
 use super::transfer::{Transfer, load_box};
 use super::wgmma::WgmmaQueue;
+use crate::emulator::exec::warp::FaultKind;
 use crate::emulator::memory::{COMPONENTS, GlobalMemory, Knowledge, Region, SharedMemory, SharedRaces};
 use crate::emulator::op::Pc;
 use crate::emulator::program::Program;
@@ -21,6 +23,8 @@ pub(crate) enum Wait {
     Registers { count: u32 },
     /// The barrier of the cluster.
     Cluster,
+    /// Columns of tensor memory, of which so many are free.
+    TensorMemory { columns: u32, free: u32 },
     /// The other warps of the warpgroup, which must issue a product too.
     Warpgroup,
 }
@@ -44,6 +48,7 @@ pub(crate) struct BlockState {
     pub(crate) products: Vec<WgmmaQueue>,
     /// Of each warpgroup, the component of its products in the clocks, and the tick at which each was computed.
     pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
+    pub(crate) tensor: TensorMemory,
 }
 
 /// What the warps of a cluster share.
@@ -100,6 +105,7 @@ impl BlockState {
             done: vec![0; warps],
             products: (0..warps).map(|_| WgmmaQueue::default()).collect(),
             computed: vec![(None, Vec::new()); warps.div_ceil(4)],
+            tensor: TensorMemory::default(),
         }
     }
 
@@ -139,6 +145,23 @@ pub(crate) struct LateFault {
     pub(crate) pc: Pc,
     pub(crate) fault: AsyncFault,
 }
+
+/// Something wrong with what has landed.
+#[derive(Debug)]
+pub(crate) enum LandFault {
+    Late(LateFault),
+    /// An operation of a thread of a block broke a rule.
+    Broken {
+        rank: u32,
+        warp: u32,
+        lane: u32,
+        pc: Pc,
+        kind: FaultKind,
+    },
+}
+
+/// What became of something that has landed.
+pub(crate) type Landing<T = ()> = Result<T, Box<LandFault>>;
 
 impl<'a> AsyncState<'a> {
     pub(crate) fn new(
@@ -189,7 +212,7 @@ impl<'a> AsyncState<'a> {
     }
 
     /// Lands the copies that were started last, so many of them.
-    pub(crate) fn land_newest(&mut self, count: u32) -> Result<(), LateFault> {
+    pub(crate) fn land_newest(&mut self, count: u32) -> Landing {
         for _ in 0..count {
             let Some(transfer) = self.transfers.pop() else { break };
             self.land_early(&transfer)?;
@@ -198,7 +221,7 @@ impl<'a> AsyncState<'a> {
     }
 
     /// Now and then lands a copy that nobody waits for yet, whichever.
-    pub(crate) fn land_some(&mut self) -> Result<(), LateFault> {
+    pub(crate) fn land_some(&mut self) -> Landing {
         if !self.transfers.is_empty() && self.is_early() {
             let chosen = self.step_pace() as usize % self.transfers.len();
             let transfer = self.transfers.remove(chosen);
@@ -207,7 +230,7 @@ impl<'a> AsyncState<'a> {
         Ok(())
     }
 
-    fn land_early(&mut self, transfer: &Transfer) -> Result<(), LateFault> {
+    fn land_early(&mut self, transfer: &Transfer) -> Landing {
         self.early.push((transfer.rank, transfer.barrier, transfer.pc));
         self.land(transfer)
     }
@@ -251,18 +274,33 @@ impl<'a> AsyncState<'a> {
         component
     }
 
-    /// Lands one copy that a waiting warp waits for, if there is any. `choose` picks one of so many.
+    /// A component of the clocks that nothing has; the last one is shared when there are too many.
+    pub(super) fn new_component(&mut self) -> u32 {
+        let component = self.components.min(COMPONENTS - 1);
+        self.components += 1;
+        component
+    }
+
+    pub(super) fn late(rank: u32, pc: Pc, fault: AsyncFault) -> Box<LandFault> {
+        Box::new(LandFault::Late(LateFault { rank, warp: None, pc, fault }))
+    }
+
+    /// Lands one copy that a waiting warp waits for, or one commit, if there is any. `choose` picks one of so many.
     pub(crate) fn land_one(
         &mut self,
         is_awaited: impl Fn(u32, u32) -> bool,
         choose: impl FnOnce(usize) -> usize,
-    ) -> Result<bool, LateFault> {
+    ) -> Landing<bool> {
         let awaited = |transfer: &Transfer| is_awaited(transfer.rank, transfer.barrier);
         let count = self.transfers.iter().filter(|transfer| awaited(transfer)).count();
-        if count == 0 {
+        let commits = self.awaited_commits(&is_awaited);
+        if count + commits.len() == 0 {
             return Ok(false);
         }
-        let chosen = choose(count);
+        let chosen = choose(count + commits.len());
+        if let Some(commit) = chosen.checked_sub(count).and_then(|index| commits.get(index)) {
+            return self.land_commit(*commit).map(|()| true);
+        }
         let found = self.transfers.iter().enumerate().filter(|(_, transfer)| awaited(transfer)).nth(chosen);
         let Some(index) = found.map(|(index, _)| index) else { return Ok(false) };
         let transfer = self.transfers.remove(index);
@@ -270,7 +308,7 @@ impl<'a> AsyncState<'a> {
         Ok(true)
     }
 
-    fn land(&mut self, transfer: &Transfer) -> Result<(), LateFault> {
+    fn land(&mut self, transfer: &Transfer) -> Landing {
         let Transfer { pc, rank, barrier: address, bytes, destination, .. } = *transfer;
         let map = self.maps.get(transfer.map as usize).and_then(Option::as_ref);
         if let (Some(map), Some(shared)) = (map, self.shared.get(rank as usize)) {
@@ -292,7 +330,7 @@ impl<'a> AsyncState<'a> {
             Err(overflow) => {
                 let fault =
                     AsyncFault::BarrierOverflow { address, overflow, count: barrier.count, bytes: barrier.bytes };
-                return Err(LateFault { rank, warp: None, pc, fault });
+                return Err(Self::late(rank, pc, fault));
             }
         }
         Ok(())
@@ -356,9 +394,17 @@ impl<'a> AsyncState<'a> {
         };
         unfinished.or_else(unawaited).or_else(|| {
             self.blocks.iter().enumerate().find_map(|(rank, block)| {
+                let rank = rank as u32;
+                if let Some((warp, pc)) = block.tensor.unfinished() {
+                    return Some(LateFault { rank, warp: Some(warp), pc, fault: AsyncFault::NeverWaited });
+                }
+                if let Some((columns, pc)) = block.tensor.leak() {
+                    let fault = AsyncFault::Tensor(TensorFault::Leak { columns });
+                    return Some(LateFault { rank, warp: None, pc, fault });
+                }
                 let (warp, pc) = block.missing_step()?;
                 let fault = AsyncFault::Warpgroup { warp, other: pc };
-                Some(LateFault { rank: rank as u32, warp: Some(warp), pc, fault })
+                Some(LateFault { rank, warp: Some(warp), pc, fault })
             })
         })
     }

@@ -97,37 +97,9 @@ pub(crate) struct Row {
     pub(crate) len: usize,
 }
 
-/// Where a byte of a swizzled tile lies: the number of a 16-byte chunk changes with the 128-byte row that it is
-/// in (PTX ISA, "Swizzling modes"; CUTLASS, `Swizzle<3, 4, 3>`, `<2, 4, 3>`, `<1, 4, 3>`).
-#[inline(always)]
-pub(crate) fn swizzled(address: u32, swizzle: u32) -> u32 {
-    let mask = match swizzle {
-        128 => 0x70,
-        64 => 0x30,
-        32 => 0x10,
-        _ => 0,
-    };
-    address ^ address >> 3 & mask
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn swizzles_permute_chunks_within_their_rows() {
-        // Row 5 of a tile with rows of 128 bytes: chunk c goes to c ^ 5.
-        assert_eq!(swizzled(5 * 128 + 3 * 16, 128), 5 * 128 + (3 ^ 5) * 16);
-        // Rows of 64 bytes: two in 128 bytes, which share their number.
-        assert_eq!(swizzled(7 * 64 + 16, 64), 7 * 64 + (1 ^ 3) * 16);
-        assert_eq!(swizzled(6 * 32 + 16, 32), 6 * 32);
-        assert_eq!(swizzled(12345, 0), 12345);
-        for mode in [32, 64, 128] {
-            let mut seen: Vec<u32> = (0..4096).map(|byte| swizzled(byte, mode)).collect();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..4096).collect::<Vec<_>>());
-        }
-    }
 
     #[test]
     fn rows_end_where_the_tensor_ends() {

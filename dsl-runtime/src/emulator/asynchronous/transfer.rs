@@ -1,6 +1,8 @@
 //! Bulk tensor copies.
 
-use super::tensor_map::{BoundMap, swizzled};
+use lacewing_core::atoms::swizzled_byte as swizzled;
+
+use super::tensor_map::BoundMap;
 use crate::emulator::memory::{AccessFault, Bytes, GlobalMemory, Memory, Region, SharedMemory};
 use crate::emulator::op::Pc;
 

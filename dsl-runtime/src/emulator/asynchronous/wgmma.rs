@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use lacewing_core::atoms::WgmmaSpec;
+
 use super::fault::AsyncFault;
 use super::op::{OperandA, WgmmaOp};
 use super::operand::Gather;
@@ -50,6 +52,7 @@ struct Accumulator {
     ticket: u32,
     group: u64,
     issued: Pc,
+    spec: &'static WgmmaSpec,
     tiles: Vec<Tile>,
     /// Their shadows, where they are asked for.
     exact: Option<ExactTile>,
@@ -96,6 +99,9 @@ const KEPT: usize = 16;
 /// An element that is not finite although it was: its lane, and what made it.
 #[derive(Debug)]
 pub(crate) struct Special {
+    /// Row and column in the tile of 16 x 8.
+    pub(crate) row: u32,
+    pub(crate) column: u32,
     pub(crate) lane: u32,
     pub(crate) before: f32,
     pub(crate) result: f32,
@@ -103,10 +109,13 @@ pub(crate) struct Special {
     pub(crate) factors: Vec<(f32, f32)>,
 }
 
-/// Where register `register` of lane `4 row + t` lies: tile, row of the tile for `row` 0, first column in
-/// [`COLUMNS`]' order for `t` 0 (PTX ISA, "Register Fragments for wgmma.mma_async").
-fn place(register: usize) -> (usize, usize, usize) {
-    (register / 4, register / 2 % 2 * 8, register % 2 * 4)
+/// Where register `register` of lane `4 row + t` lies, by the atom's layout: tile, row of the tile for `row` 0, first column
+/// in [`COLUMNS`]' order for `t` 0.
+fn place(spec: &WgmmaSpec, register: usize) -> (usize, usize, usize) {
+    let index = spec.d.tv.index(0, register);
+    let (row, column) = (index % spec.shape[0], index / spec.shape[0]);
+    let first = COLUMNS.iter().position(|&other| other == column % 8).unwrap_or(0);
+    (column / 8, row, first)
 }
 
 impl WgmmaQueue {
@@ -149,7 +158,7 @@ impl WgmmaQueue {
         if let OperandA::Registers(fragments) = &op.a {
             let gather = Gather { memory, ty: op.ty, k: op.k };
             pending.a = vec![0.0; 16 * op.k];
-            pending.a_safe = gather.fragments_of_a::<I>(regs, fragments, &mut pending.a);
+            pending.a_safe = gather.fragments_of_a::<I>(regs, (fragments, op.spec), &mut pending.a);
             if let Some(follower) = follower {
                 pending.exact_a = follower.fragments(regs, fragments, op.ty, op.k);
             }
@@ -173,7 +182,7 @@ impl WgmmaQueue {
                     if let Some((ticket, _)) = marked(regs, c) {
                         return Err(self.blame(ticket));
                     }
-                    let (tile, first_row, column) = place(register);
+                    let (tile, first_row, column) = place(op.spec, register);
                     if let (Some(exact), Some(follower)) = (&mut exact, follower) {
                         follower.fill_tile(exact, c, register);
                     }
@@ -185,7 +194,7 @@ impl WgmmaQueue {
                     }
                 }
                 self.make_room();
-                self.accumulators.push(Accumulator { ticket, group: 0, issued: 0, tiles, exact });
+                self.accumulators.push(Accumulator { ticket, group: 0, issued: 0, spec: op.spec, tiles, exact });
                 self.accumulators.len() - 1
             }
         };
@@ -272,7 +281,7 @@ impl WgmmaQueue {
         if found.group >= waited {
             return Err(AsyncFault::LeftInFlight { issued: found.issued, groups });
         }
-        let (tile, first_row, column) = place(register);
+        let (tile, first_row, column) = place(found.spec, register);
         let mut lanes = [0.0_f32; LANES];
         if let Some(tile) = found.tiles.get(tile) {
             for (row, quad) in lanes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
@@ -344,7 +353,7 @@ impl Job<'_> {
 
 /// Whether some sum is infinite or NaN.
 #[inline(always)]
-fn is_special(tile: &Tile) -> bool {
+pub(super) fn is_special(tile: &Tile) -> bool {
     let mut worst = [0_u32; 8];
     for row in tile {
         for (worst, value) in worst.iter_mut().zip(row) {
@@ -356,7 +365,7 @@ fn is_special(tile: &Tile) -> bool {
 
 #[cold]
 #[inline(never)]
-fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option<Special> {
+pub(super) fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option<Special> {
     let k = b.len();
     for (row, sums) in tile.iter().enumerate() {
         for (place, &result) in sums.iter().enumerate() {
@@ -373,7 +382,7 @@ fn find_special(tile: &Tile, before: &Tile, a: &[f32], b: &[[f32; 8]]) -> Option
             }
             let column = COLUMNS.get(place).copied().unwrap_or(0);
             let lane = (4 * (row % 8) + column / 2) as u32;
-            return Some(Special { lane, before: was, result, factors });
+            return Some(Special { row: row as u32, column: column as u32, lane, before: was, result, factors });
         }
     }
     None

@@ -1,5 +1,6 @@
 //! mbarriers, bulk copies, warpgroup products, clusters.
 
+use lacewing_core::atoms::WgmmaSpec;
 use lacewing_core::mlir::ir::{OperationLike, OperationRef};
 use lacewing_core::{Error, ParamKind};
 
@@ -96,7 +97,10 @@ impl Decoder {
                 self.builtin(op, |_| Builtin::ClusterRank)?;
                 return Ok(true);
             }
-            _ => return Ok(false),
+            _ => match self.tensor_memory(op, name)? {
+                Some(decoded) => decoded,
+                None => return Ok(false),
+            },
         };
         if self.halves != 1 && !matches!(decoded, AsyncOp::Uniform { .. }) {
             return Err(self.unknown(op));
@@ -145,7 +149,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn barrier_access(&mut self, op: &OperationRef<'_, '_>, pointer: usize) -> Result<u32, Error> {
+    pub(super) fn barrier_access(&mut self, op: &OperationRef<'_, '_>, pointer: usize) -> Result<u32, Error> {
         self.access(op, pointer, ValueType::scalar(Elem::I64), 8, 0)
     }
 
@@ -215,9 +219,10 @@ impl Decoder {
             _ => return Err(self.unknown(op)),
         };
         let [m, n, k] = ["m", "n", "k"].map(|name| attributes::unsigned(op, name).unwrap_or(0) as usize);
-        if m != 64 || !n.is_multiple_of(8) || !(8..=256).contains(&n) || k == 0 || !k.is_multiple_of(ty.step()) {
+        let spec = WgmmaSpec::find(attributes::string(op, "kind").unwrap_or_default(), n);
+        let Some(spec) = spec.filter(|spec| m == spec.shape[0] && k > 0 && k.is_multiple_of(spec.shape[2])) else {
             return Err(self.fail(op, format!("the emulator knows no wgmma of shape {m} x {n} x {k}")));
-        }
+        };
         let sizes = attributes::i32_array(op, "operandSegmentSizes");
         let [count_a, 1, count_c] = sizes[..] else { return Err(self.unknown(op)) };
         let (count_a, count_c) = (count_a.max(0) as usize, count_c.max(0) as usize);
@@ -227,7 +232,7 @@ impl Decoder {
         }
         let layout_a = attributes::string(op, "a_layout").unwrap_or("reg").to_owned();
         let a = if layout_a == "reg" {
-            if count_a != k / ty.step() * 4 {
+            if count_a != k / spec.shape[2] * spec.a.registers() {
                 return Err(self.unknown(op));
             }
             let mut fragments = Vec::new();
@@ -248,11 +253,11 @@ impl Decoder {
         for index in 0..registers {
             d.push(self.result(op, index)?.base);
         }
-        Ok(AsyncOp::Wgmma(Box::new(WgmmaOp { ty, n, k, a, b, c, d })))
+        Ok(AsyncOp::Wgmma(Box::new(WgmmaOp { spec, ty, n, k, a, b, c, d })))
     }
 
     /// An operand in shared memory: `rows` x k, of which each warp of the warpgroup reads some rows.
-    fn tile(
+    pub(super) fn tile(
         &mut self,
         op: &OperationRef<'_, '_>,
         (operand, layout): (usize, &str),
@@ -260,7 +265,7 @@ impl Decoder {
         (rows, k): (usize, usize),
         rows_of: impl Fn(usize) -> (usize, usize),
     ) -> Result<SharedOperand, Error> {
-        let known = SharedLayout::parse(layout).filter(|layout| layout.k_major || ty.bytes() == 2);
+        let known = SharedLayout::parse(layout).filter(|layout| layout.k_major() || ty.bytes() == 2);
         let Some(layout) = known else {
             return Err(self.fail(op, format!("the emulator knows no operand with the layout `{layout}`")));
         };

@@ -18,6 +18,7 @@ mod lds;
 mod lifetime;
 mod memory;
 mod slots;
+mod tensor_memory;
 pub(crate) mod types;
 mod vector;
 

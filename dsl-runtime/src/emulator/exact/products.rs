@@ -320,7 +320,7 @@ impl ExactPart<'_> {
         let size = self.ty.bytes();
         Matrix::new(16, self.k, |row, k| {
             let (line, along) =
-                if operand.layout.k_major { (first + row, k * size) } else { (k, (first + row) * size) };
+                if operand.layout.k_major() { (first + row, k * size) } else { (k, (first + row) * size) };
             self.number(operand, base, line, along)
         })
         .numbers
@@ -344,7 +344,7 @@ impl ExactPart<'_> {
                 let column = 8 * number + column;
                 let size = self.ty.bytes();
                 let element = |k: usize| {
-                    let (line, along) = if b.layout.k_major { (column, k * size) } else { (k, column * size) };
+                    let (line, along) = if b.layout.k_major() { (column, k * size) } else { (k, column * size) };
                     self.number(b, base, line, along)
                 };
                 (0..self.k).map(element).collect::<Vec<_>>()

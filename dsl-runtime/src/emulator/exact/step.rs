@@ -8,6 +8,7 @@ use super::{
 };
 use crate::emulator::Checks;
 use crate::emulator::asynchronous::op::AsyncOp;
+use crate::emulator::asynchronous::tcgen05::TensorOp;
 use crate::emulator::exec::collective::source_lane;
 use crate::emulator::exec::copy::destinations;
 use crate::emulator::exec::elementwise::BinaryOp;
@@ -548,6 +549,11 @@ impl Follower {
             AsyncOp::TensorLoad(op) | AsyncOp::TensorStore(op) => lanes(now.mask as u32).find_map(|lane| {
                 op.coordinates.iter().find_map(|&reg| self.wild(now, spot(reg, lane, 4, 0), 4, lane as u32))
             }),
+            // Tensor memory has no shadows: what comes out of it begins anew.
+            AsyncOp::Tensor(TensorOp::Load { d: registers, .. } | TensorOp::Wait { results: registers, .. }) => {
+                self.pending.cleared.extend(registers.iter().map(|&register| (register, 1)));
+                None
+            }
             // Marks, until the wait gives the sums, with their cells.
             AsyncOp::Wgmma(op) => {
                 self.pending.cleared.extend(op.d.iter().map(|&d| (d, 1)));

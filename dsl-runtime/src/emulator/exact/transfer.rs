@@ -1,8 +1,10 @@
 //! Tensor copies: what is known of a box goes along with it.
 
+use lacewing_core::atoms::swizzled_byte as swizzled;
+
 use super::memory::{ExactMemory, MemoryCell, shared_key};
 use super::step::{Now, leaves};
-use crate::emulator::asynchronous::tensor_map::{BoundMap, swizzled};
+use crate::emulator::asynchronous::tensor_map::BoundMap;
 use crate::emulator::exec::warp::FaultKind;
 use crate::emulator::memory::{Bytes, SharedMemory};
 

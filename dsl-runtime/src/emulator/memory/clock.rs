@@ -11,6 +11,9 @@ pub(crate) struct Knowledge {
     /// Of its ordinary (generic-proxy) writes that a proxy fence has made visible to bulk copies and to
     /// wgmma (the async proxy). Empty for kernels without either.
     pub(crate) fenced: Vec<u32>,
+    /// Of its accesses to tensor memory, as far as a `tcgen05.fence::before_thread_sync` or a commit covers them. As
+    /// long as needed: empty for kernels without.
+    pub(crate) tensor: Vec<u32>,
     /// The holder's own time when this was a snapshot of what it knew; 0 else.
     pub(crate) issued: u32,
 }
@@ -21,22 +24,33 @@ fn join(mine: &mut [u32], theirs: &[u32]) {
     }
 }
 
+/// [`join`] where what is missing at the end is 0.
+pub(super) fn join_longer(mine: &mut Vec<u32>, theirs: &[u32]) {
+    if mine.len() < theirs.len() {
+        mine.resize(theirs.len(), 0);
+    }
+    join(mine, theirs);
+}
+
 impl Knowledge {
     /// Nothing, of so many components.
     pub(crate) fn nothing(components: usize, asynchronous: bool) -> Self {
-        Self { seen: vec![0; components], fenced: vec![0; if asynchronous { components } else { 0 }], issued: 0 }
+        let fenced = vec![0; if asynchronous { components } else { 0 }];
+        Self { seen: vec![0; components], fenced, ..Self::default() }
     }
 
     /// Adds what another knows.
     pub(crate) fn join(&mut self, other: &Self) {
         join(&mut self.seen, &other.seen);
         join(&mut self.fenced, &other.fenced);
+        join_longer(&mut self.tensor, &other.tensor);
     }
 
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.seen.fill(0);
         self.fenced.fill(0);
+        self.tensor.clear();
     }
 
     /// The latest tick seen of a component.
@@ -48,6 +62,17 @@ impl Knowledge {
     /// The latest tick of a component whose writes bulk copies and wgmma see.
     pub(crate) fn fenced_of(&self, component: u32) -> u32 {
         self.fenced.get(component as usize).copied().unwrap_or(u32::MAX)
+    }
+
+    /// Notes that the accesses of a component to tensor memory are covered up to a tick.
+    pub(crate) fn see_tensor(&mut self, component: u32, tick: u32) {
+        let place = component as usize;
+        if self.tensor.len() <= place {
+            self.tensor.resize(place + 1, 0);
+        }
+        if let Some(seen) = self.tensor.get_mut(place) {
+            *seen = (*seen).max(tick);
+        }
     }
 
     /// Notes that a component was seen up to a tick.
@@ -65,4 +90,7 @@ pub(crate) struct Clock {
     /// The smallest tick seen of the warps of its own block.
     pub(crate) floor: u32,
     pub(crate) known: Knowledge,
+    /// Of other components' accesses to tensor memory, those that the warp's own are ordered behind: what it knew at
+    /// its last `tcgen05.fence::after_thread_sync`.
+    pub(crate) tensor: Vec<u32>,
 }

@@ -8,6 +8,7 @@ mod epoch;
 mod races;
 mod shadow;
 mod shared;
+mod tensor_order;
 
 pub(crate) use async_races::BulkAccess;
 pub(crate) use block_races::{BlockConflict, time_of_block};
@@ -18,6 +19,7 @@ pub(crate) use epoch::{COMPONENTS, Epoch};
 pub(crate) use races::{Conflict, ShadowShape, SharedRaces, Touch, Toucher};
 use shadow::BitShadow;
 pub(crate) use shared::SharedMemory;
+pub(crate) use tensor_order::TensorOrder;
 
 use super::lanes::{LANES, Lane};
 use super::op::Access;

@@ -187,6 +187,8 @@ impl SharedRaces {
         for clock in &mut self.clocks {
             clock.known.seen.fill(seen);
             clock.known.fenced.fill(seen);
+            clock.known.tensor.clear();
+            clock.tensor.clear();
             clock.floor = seen;
             clock.now = self.tick;
         }

@@ -4,17 +4,17 @@ use super::*;
 use crate::emulator::ReportKind;
 
 /// A problem: a tensor with 16-bit or other elements, and a box.
-struct Case {
+pub(super) struct Case {
     elem: &'static str,
-    bytes: u32,
+    pub(super) bytes: u32,
     /// Innermost first.
     extents: &'static [u64],
-    box_shape: &'static [u32],
-    swizzle: u32,
+    pub(super) box_shape: &'static [u32],
+    pub(super) swizzle: u32,
     at: &'static [i32],
 }
 
-const CASES: &[Case] = &[
+pub(super) const CASES: &[Case] = &[
     Case { elem: "bf16", bytes: 2, extents: &[64], box_shape: &[32], swizzle: 0, at: &[16] },
     Case { elem: "bf16", bytes: 2, extents: &[64, 20], box_shape: &[64, 16], swizzle: 128, at: &[0, 0] },
     Case { elem: "bf16", bytes: 2, extents: &[40, 20], box_shape: &[64, 16], swizzle: 128, at: &[0, 10] },
@@ -48,12 +48,12 @@ impl Case {
         (0..count * u64::from(self.bytes)).map(|_| random.next() as u8).collect()
     }
 
-    fn box_bytes(&self) -> u32 {
+    pub(super) fn box_bytes(&self) -> u32 {
         self.box_shape.iter().product::<u32>() * self.bytes
     }
 
     /// Each element of the box: where it lies in the tensor, if it does, and in shared memory.
-    fn places(&self) -> Vec<(Option<usize>, usize)> {
+    pub(super) fn places(&self) -> Vec<(Option<usize>, usize)> {
         let count: u32 = self.box_shape.iter().product();
         (0..count)
             .map(|number| {

@@ -1,11 +1,13 @@
 //! mbarriers, tensor copies, warpgroup products and clusters: right programs against naive models, and wrong
 //! ones with the report that they get (cases D17, D19, D20).
 
+mod atoms;
 mod barriers;
 mod clusters;
 mod copies;
 mod mistakes;
 mod products;
+mod tensor_memory;
 
 use std::fmt::Write;
 

@@ -49,7 +49,7 @@ impl Product {
     }
 
     /// A as `[row][k]` and B as `[column][k]`, in the bits of their type.
-    fn operands(&self) -> (Vec<Vec<u16>>, Vec<Vec<u16>>) {
+    pub(super) fn operands(&self) -> (Vec<Vec<u16>>, Vec<Vec<u16>>) {
         let mut random = Random(self.seed);
         let mut matrix = |rows: usize| -> Vec<Vec<u16>> {
             (0..rows)
@@ -125,7 +125,7 @@ impl Product {
     }
 
     /// A's fragments of each thread: four registers for each step of k.
-    fn fragments(&self, a: &[Vec<u16>]) -> Vec<u8> {
+    pub(super) fn fragments(&self, a: &[Vec<u16>]) -> Vec<u8> {
         let per_register = 4 / self.size();
         let step = 32 / self.size();
         let mut bytes = Vec::new();
@@ -145,13 +145,13 @@ impl Product {
     }
 
     /// Where thread and register of an accumulator's element are.
-    fn place(row: usize, column: usize) -> (usize, usize) {
+    pub(super) fn place(row: usize, column: usize) -> (usize, usize) {
         let thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
         (thread, column / 8 * 4 + row % 16 / 8 * 2 + column % 2)
     }
 
     /// The whole kernel, and its results by thread and register.
-    fn check(&self) {
+    pub(super) fn check(&self) {
         let (a, b) = self.operands();
         let (image_a, image_b) = (self.image(self.a, &a), self.image(self.b, &b));
         let registers = self.n / 2;

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Matrix products against cuBLAS on one Hopper GPU, interleaved: `matmul` in bf16 with B in rows and in columns, and `matmul_fp8`.
+
+    cargo build --release
+    python3 benches/peers/matmul.py [--csv FILE] [--only KIND/M/N/K,..]
+
+Needs a GPU of compute capability 9.0 and PyTorch. The kernels are compiled by `lacewing compile` for each shape, with ptxas where it
+finds one and by the driver otherwise, and launched through the driver's API. Before it is timed, each product is compared with one in f32
+(bf16) or f64 (fp8). Without a compiler on the machine with the GPU, run `--compile-to DIR` on another one first and `--compiled DIR` there.
+
+KIND is `rows` (bf16, B is [K, N]), `columns` (bf16, B is the transpose of [N, K], as weights of a layer are) or `fp8` (e4m3, B the same,
+C in bf16). Peers are `torch.matmul` and `torch._scaled_mm`, with fast accumulation, which is ours too, and without. Sizes in bytes of rows
+are multiples of 16, as all three need it.
+
+Times are medians of --rounds rounds of some milliseconds; in each, every contestant replays a CUDA graph of launches, one contestant
+after the other in an order drawn anew, so that all see the same clocks. TFLOP/s count 2 M N K operations.
+"""
+
+import argparse
+import csv
+import ctypes
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+CUBES = [(n, n, n) for n in (1024, 1536, 2048, 3072, 4096, 6144, 8192)]
+ODD = [(1000, 1000, 1000), (777, 1032, 2056), (2500, 3000, 2000), (3000, 3000, 3000), (4000, 4104, 4200), (5000, 5000, 5000),
+       (6000, 6000, 6000), (4096, 4096, 1024), (8192, 8192, 512)]
+SKINNY = [(m, 8192, 8192) for m in (16, 64, 128, 256, 512)]
+SHAPES = {
+    "rows": CUBES + ODD + SKINNY,
+    "columns": CUBES + ODD + SKINNY,
+    "fp8": CUBES + [(1008, 1008, 1008), (784, 1040, 2064), (2512, 3008, 2000), (4000, 4096, 4208), (5008, 5008, 5008)] + SKINNY,
+}
+
+
+def name_of(kind, shape):
+    return "matmul_%s_%d_%d_%d" % (kind, *shape)
+
+
+def compile_kernel(program, folder, kind, shape):
+    """The trace, which describes the kernel, and a cubin or PTX."""
+    path = os.path.join(folder, name_of(kind, shape))
+    settings = dict(zip(("rows", "columns", "inner"), shape))
+    if kind != "fp8":
+        settings |= {"dtype": "bf16", "out": "same", "b": kind}
+    command = [program, "compile", "matmul_fp8" if kind == "fp8" else "matmul", "--target", "sm_90a"]
+    command += [word for setting in settings.items() for word in ("--set", "%s=%s" % setting)]
+    subprocess.run(command + ["--emit", "trace", "-o", path + ".mlir"], check=True)
+    made = subprocess.run(command + ["--emit", "cubin", "-o", path + ".image"], capture_output=True)
+    if made.returncode:
+        subprocess.run(command + ["--emit", "ptx", "-o", path + ".image"], check=True)
+    return path
+
+
+class Kernel:
+    """A version of `matmul_hopper`, loaded; its trace says how to launch it."""
+
+    def __init__(self, driver, path):
+        self.driver = driver
+        text = open(path + ".mlir").read()
+        number = lambda pattern: int(re.search(pattern, text).group(1))
+        self.name = re.search(r"gpu\.func @(\w+)", text).group(1)
+        self.threads = number(r"known_block_size = array<i32: (\d+)")
+        self.shared = number(r"lw\.shared_bytes = (\d+)")
+        self.cluster = number(r"cluster = array<i32: (\d+)") if "cluster = array" in text else 1
+        self.block_m, self.block_n = (self.threads // 128 - 1) * 64, number(r'"lw\.wgmma".*? n = (\d+) : i64')
+        boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
+        self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes]
+        self.along_k = bool(re.search(r'b_layout = "k:', text))
+        image = open(path + ".image", "rb").read() + b"\0"
+        module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
+        driver("cuModuleLoadData", ctypes.byref(module), image)
+        driver("cuModuleGetFunction", ctypes.byref(self.function), module, self.name.encode())
+        driver("cuFuncSetAttribute", self.function, 8, self.shared)
+
+    def tensor_map(self, torch, tensor, box, swizzle):
+        """128 bytes, aligned to 64 (CUDA driver API, cuTensorMapEncodeTiled)."""
+        storage = (ctypes.c_uint8 * 192)()
+        address = (ctypes.addressof(storage) + 63) & ~63
+        kind = {torch.bfloat16: 9, torch.float8_e4m3fn: 0}[tensor.dtype]
+        strides = (ctypes.c_uint64 * 1)(tensor.stride(0) * tensor.element_size())
+        dims = (ctypes.c_uint64 * 2)(*reversed(tensor.shape))
+        box, ones = (ctypes.c_uint32 * 2)(*box), (ctypes.c_uint32 * 2)(1, 1)
+        mode, promote_256 = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle], 3
+        self.driver("cuTensorMapEncodeTiled", ctypes.c_void_p(address), kind, 2, ctypes.c_void_p(tensor.data_ptr()), dims, strides, box,
+                    ones, 0, mode, promote_256, 0)
+        return address, storage
+
+    def prepare(self, torch, a, b, c):
+        """A launch as a function without arguments."""
+        strided = self.name.endswith("strided")
+        if strided:
+            # Few rows: C is computed as its transpose.
+            a, b, c = b.t(), a.t(), c.t()
+        (rows, inner), (_, columns) = a.shape, b.shape
+        tensors = [a, b.t() if self.along_k else b] + ([] if strided else [c])
+        maps = [self.tensor_map(torch, tensor, *box) for tensor, box in zip(tensors, self.boxes)]
+        values = []
+        if strided:
+            values.append(ctypes.c_uint64(c.data_ptr()))
+            values += [ctypes.c_int32(extent) for extent in c.shape] + [ctypes.c_int64(stride) for stride in c.stride()]
+        else:
+            values += [ctypes.c_int32(rows), ctypes.c_int32(columns)]
+        values.append(ctypes.c_int32(inner))
+        if "scaled" in self.name:
+            values.append(ctypes.c_float(1.0))
+        pointers = [address for address, _ in maps] + [ctypes.addressof(value) for value in values]
+        arguments = (ctypes.c_void_p * len(pointers))(*pointers)
+        processors = torch.cuda.get_device_properties(0).multi_processor_count
+        at_once = processors * 5 // 22 if self.cluster > 2 else processors // self.cluster
+        clusters = -(-rows // (self.block_m * self.cluster)) * -(-columns // self.block_n)
+        grid = min(clusters, at_once) * self.cluster
+
+        def launch(_keep=(maps, values)):
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            self.driver("cuLaunchKernel", self.function, grid, 1, 1, self.threads, 1, 1, self.shared, stream, arguments, None)
+
+        return launch
+
+
+def load_driver():
+    library = ctypes.CDLL("libcuda.so.1")
+
+    def call(function, *arguments):
+        status = getattr(library, function)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            library.cuGetErrorString(status, ctypes.byref(text))
+            raise RuntimeError(f"{function}: {text.value.decode() if text.value else status}")
+
+    return call
+
+
+def graph_of(torch, run, launches):
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        run()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(launches):
+            run()
+    graph.replay()
+    torch.cuda.synchronize()
+    return graph
+
+
+def timed(torch, graph):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end)
+
+
+def medians(torch, contestants, rounds, milliseconds):
+    """Milliseconds of a launch of each."""
+    graphs = {}
+    for name, run in contestants.items():
+        once = timed(torch, graph_of(torch, run, 5)) / 5
+        launches = max(3, min(400, int(milliseconds / once)))
+        graphs[name] = (graph_of(torch, run, launches), launches)
+    times = {name: [] for name in contestants}
+    for _ in range(rounds):
+        order = list(graphs)
+        random.shuffle(order)
+        for name in order:
+            graph, launches = graphs[name]
+            times[name].append(timed(torch, graph) / launches)
+    return {name: sorted(taken)[len(taken) // 2] for name, taken in times.items()}
+
+
+def measure(torch, driver, folder, kind, shape, rounds, milliseconds):
+    rows, columns, inner = shape
+    dtype = torch.float8_e4m3fn if kind == "fp8" else torch.bfloat16
+    a = torch.randn(rows, inner, device="cuda").to(dtype)
+    if kind == "rows":
+        b = torch.randn(inner, columns, device="cuda").to(dtype)
+    else:
+        b = torch.randn(columns, inner, device="cuda").to(dtype).t()
+    c = torch.empty(rows, columns, device="cuda", dtype=torch.bfloat16)
+    kernel = Kernel(driver, os.path.join(folder, name_of(kind, shape)))
+    ours = kernel.prepare(torch, a, b, c)
+    c.fill_(math.nan)
+    ours()
+    torch.cuda.synchronize()
+    part = slice(0, min(rows, 2048))
+    if kind == "fp8":
+        right = a[part].double() @ b.double()
+        # What an instruction cuts off: see `matmul_fp8`.
+        allowed = 2 * math.sqrt(-(-inner // 32)) / 8192 * (a[part].double().abs() @ b.double().abs()).max().item()
+    else:
+        right = a[part].float() @ b.float()
+        allowed = 0.0
+    error = (c[part].double() - right.double()).abs().max().item()
+    if not error <= allowed + right.abs().max().item() / 256:
+        raise SystemExit(f"{kind} {shape}: off by {error}")
+    if torch.isnan(c.float()).any():
+        raise SystemExit(f"{kind} {shape}: elements that nobody wrote")
+    contestants = {"lacewing": ours}
+    if kind == "fp8":
+        one = torch.ones((), device="cuda")
+        for fast in (True, False):
+            contestants["cublas" if fast else "cublas_slow"] = lambda fast=fast: torch._scaled_mm(
+                a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=fast)
+    else:
+        out = torch.empty_like(c)
+        contestants["cublas"] = lambda: torch.matmul(a, b, out=out)
+    tile = f"{kernel.block_m}x{kernel.block_n}x{kernel.cluster}" + (" turned" if kernel.name.endswith("strided") else "")
+    times = medians(torch, contestants, rounds, milliseconds)
+    return tile, {name: 2 * rows * columns * inner / time / 1e9 for name, time in times.items()}
+
+
+def geometric_mean(numbers):
+    return math.exp(sum(map(math.log, numbers)) / len(numbers))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--csv", default="matmul.csv")
+    parser.add_argument("--only", help="shapes, as columns/4096/4096/4096,fp8/8192/8192/8192")
+    parser.add_argument("--compile-to", metavar="DIR", help="compile the kernels there and stop")
+    parser.add_argument("--compiled", metavar="DIR", help="kernels that --compile-to made")
+    parser.add_argument("--lacewing", default=os.path.join(ROOT, "target", "release", "lacewing"), help="the program")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--milliseconds", type=float, default=8.0, help="of each contestant in a round")
+    options = parser.parse_args()
+    cases = [(kind, shape) for kind, shapes in SHAPES.items() for shape in shapes]
+    if options.only:
+        words = [case.split("/") for case in options.only.split(",")]
+        cases = [(kind, tuple(map(int, sizes))) for kind, *sizes in words]
+    folder = options.compile_to or options.compiled or os.path.join(ROOT, "target", "peers")
+    if not options.compiled:
+        os.makedirs(folder, exist_ok=True)
+        for kind, shape in cases:
+            compile_kernel(options.lacewing, folder, kind, shape)
+    if options.compile_to:
+        return
+    import torch
+    torch.cuda.init()
+    torch.manual_seed(0)
+    torch.zeros(1, device="cuda")
+    driver = load_driver()
+    rows = []
+    for kind, shape in cases:
+        tile, speeds = measure(torch, driver, folder, kind, shape, options.rounds, options.milliseconds)
+        ratio = speeds["lacewing"] / speeds["cublas"]
+        row = dict(kind=kind, m=shape[0], n=shape[1], k=shape[2], tile=tile, ratio=ratio)
+        rows.append(row | {name: round(speed, 1) for name, speed in speeds.items()})
+        print(f"{kind:8}{shape[0]:5} {shape[1]:5} {shape[2]:5} {tile:16}" +
+              "  ".join(f"{name} {speed:.0f}" for name, speed in speeds.items()) + f"  ratio {ratio:.3f}", flush=True)
+    for kind in SHAPES:
+        ratios = [row["ratio"] for row in rows if row["kind"] == kind]
+        if ratios:
+            print(f"{kind}: geometric mean of the ratios {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    fields = ["kind", "m", "n", "k", "tile", "ratio", "lacewing", "cublas", "cublas_slow"]
+    with open(options.csv, "w", newline="") as file:
+        writer = csv.DictWriter(file, fields, lineterminator="\n", restval="")
+        writer.writeheader()
+        writer.writerows(dict(row, ratio=f"{row['ratio']:.4f}") for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+//! Every shape of tiles on the emulator, under all its checks, against sums in f64.
+
+use half::{bf16, f16};
+use lacewing_core::lower::{Emit, EmitOptions, emit, find_ptxas};
+use lacewing_core::trace_kernel;
+use lacewing_runtime::host::{HostTensor, Random};
+use lacewing_runtime::{Device, Element};
+use rayon::prelude::*;
+
+use super::super::tolerance;
+use super::*;
+use crate::reference::{self, unit_roundoff};
+
+/// A matrix of random numbers of a type, in rows of `pitch` elements, or in columns of as many; and the numbers.
+fn matrix<H: Element>(
+    device: &Device,
+    [rows, columns]: [usize; 2],
+    pitch: usize,
+    turned: bool,
+    seed: u64,
+) -> (DevTensor<H, 2>, Vec<f64>) {
+    let [outer, inner] = if turned { [columns, rows] } else { [rows, columns] };
+    assert!(pitch >= inner);
+    let whole = Random::new(seed).tensor(H::TYPE, &[outer, pitch], 1.0).unwrap();
+    let numbers = whole.to_f64().unwrap();
+    let numbers: Vec<f64> = numbers.chunks(pitch).flat_map(|row| &row[..inner]).copied().collect();
+    let view = device.tensor_from::<H, 2>(&whole).unwrap().slice(1, 0..inner).unwrap();
+    if turned { (view.permute([1, 0]).unwrap(), reference::transpose(&numbers, inner)) } else { (view, numbers) }
+}
+
+/// What products of 8-bit elements are multiplied with: exactly, so that the bounds stay.
+const SCALE: f32 = 0.25;
+
+/// Where C lies.
+#[derive(Clone, Copy)]
+enum Out {
+    /// In rows of 16-byte vectors.
+    Vectors,
+    /// Anyhow: in columns.
+    Columns,
+}
+
+fn check<T, C>(device: &Device, tiles: &HopperTiles, [rows, columns, inner]: [usize; 3], out: Out)
+where
+    T: WgmmaElement + types::Scalar<Host: ElementOf<T>>,
+    C: HostFloat,
+{
+    let pitch = |extent: usize| extent.next_multiple_of(16 / T::BYTES) + 16 / T::BYTES;
+    let (a, left) = matrix::<T::Host>(device, [rows, inner], pitch(inner), false, 1);
+    let b_pitch = pitch(if tiles.along_k { inner } else { columns });
+    let (b, right) = matrix::<T::Host>(device, [inner, columns], b_pitch, tiles.along_k, 2);
+    assert!(layout_of_b(&a, &b).is_some());
+    if inner > 1 && columns > 1 {
+        assert_eq!(layout_of_b(&a, &b), Some(tiles.along_k));
+    }
+    let scale = if T::BYTES == 1 { Some(SCALE) } else { None };
+    let factor = scale.map_or(1.0, f64::from);
+    // What lies around C may not change.
+    const AROUND: f64 = -768.0;
+    let [outer, across] = if matches!(out, Out::Columns) { [columns, rows] } else { [rows, columns] };
+    let width = across.next_multiple_of(16 / C::BYTES) + 16 / C::BYTES;
+    let around = HostTensor::from_f64(C::TYPE, &[outer + 2, width], &vec![AROUND; (outer + 2) * width]).unwrap();
+    let whole = device.tensor_from::<C::Host, 2>(&around).unwrap();
+    let inside = whole.slice(0, 1..outer + 1).unwrap().slice(1, 0..across).unwrap();
+    let mut c = if matches!(out, Out::Columns) { inside.permute([1, 0]).unwrap() } else { inside };
+    launch::<T, C>(tiles.clone(), (&a, &b, &mut c), scale).unwrap_or_else(|error| panic!("{tiles:?}: {error}"));
+    let got = c.to_host().unwrap().to_f64().unwrap();
+    let kept = whole.to_host().unwrap().to_f64().unwrap().iter().filter(|x| **x == AROUND).count();
+    assert_eq!(kept, (outer + 2) * width - rows * columns, "{tiles:?}: something around C was written");
+
+    let absolute = |numbers: &[f64]| numbers.iter().map(|x| x.abs()).collect::<Vec<_>>();
+    let wanted = reference::matmul(&left, &right, rows, columns);
+    let sums = reference::matmul(&absolute(&left), &absolute(&right), rows, columns);
+    for (index, ((got, wanted), sum)) in got.iter().zip(&wanted).zip(&sums).enumerate() {
+        let (wanted, sum) = (factor * wanted, factor * sum);
+        let summed = tolerance(inner, sum);
+        let bound = summed + unit_roundoff(C::TYPE) * (wanted.abs() + summed).max(f64::powi(2.0, -14));
+        assert!(
+            (got - wanted).abs() <= bound,
+            "{tiles:?}, {rows} x {columns} x {inner}: element {index} is {got}, not {wanted} +- {bound}"
+        );
+    }
+}
+
+fn device() -> Device {
+    Device::emulator(Target::SM_90A).unwrap()
+}
+
+/// Widths with whole panels of C and without, even and odd numbers of them, and of all kinds of blocks.
+fn some_tiles(along_k: bool) -> impl Iterator<Item = HopperTiles> {
+    let shapes = [(2, 256, 2), (2, 208, 2), (2, 192, 1), (2, 128, 4), (2, 72, 1), (1, 256, 1), (1, 144, 2), (1, 16, 1)];
+    shapes.into_iter().map(move |(consumers, block_n, cluster)| HopperTiles::of(consumers, block_n, cluster, along_k))
+}
+
+/// Sizes that no tile divides: several tiles a block, several rounds of the ring, pairs whose second tile is empty.
+fn awkward(tiles: &HopperTiles) -> [usize; 3] {
+    [2 * tiles.block_m() + 37, 3 * tiles.block_n + 21, 1031]
+}
+
+#[test]
+fn every_shape_of_tiles_is_right() {
+    for along_k in [false, true] {
+        for tiles in some_tiles(along_k) {
+            check::<BF16, BF16>(&device(), &tiles, awkward(&tiles), Out::Vectors);
+        }
+    }
+}
+
+#[test]
+fn small_and_odd_sizes_are_right() {
+    for along_k in [false, true] {
+        let tiles = HopperTiles::of(2, 128, 2, along_k);
+        for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65], [1, 300, 40], [300, 1, 127], [128, 128, 512]] {
+            check::<F16, F32>(&device(), &tiles, sizes, Out::Vectors);
+            check::<F16, F16>(&device(), &tiles, sizes, Out::Columns);
+        }
+    }
+}
+
+#[test]
+fn products_of_8_bit_elements_are_right() {
+    for tiles in some_tiles(true) {
+        check::<F8E4M3, BF16>(&device(), &tiles, awkward(&tiles), Out::Vectors);
+    }
+    let tiles = HopperTiles::of(2, 128, 2, true);
+    for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65]] {
+        check::<F8E4M3, F32>(&device(), &tiles, sizes, Out::Columns);
+        check::<F8E5M2, F16>(&device(), &tiles, sizes, Out::Vectors);
+    }
+}
+
+/// Whatever the order in which warps run and copies land.
+#[test]
+fn the_scheduler_does_not_change_the_result() {
+    for (consumers, block_n, cluster) in [(2, 256, 2), (1, 64, 1)] {
+        let tiles = HopperTiles::of(consumers, block_n, cluster, false);
+        for seed in 0..4 {
+            check::<BF16, BF16>(&device().with_seed(seed), &tiles, [300, 200, 700], Out::Vectors);
+        }
+    }
+}
+
+/// Few rows: the product is computed as its transpose.
+#[test]
+fn few_rows_are_right() {
+    let device = device();
+    for [rows, columns, inner] in [[1, 64, 64], [16, 200, 130], [63, 77, 40]] {
+        let (a, left) = matrix::<bf16>(&device, [rows, inner], inner.next_multiple_of(8), false, 3);
+        let (b, right) = matrix::<bf16>(&device, [inner, columns], inner.next_multiple_of(8), true, 4);
+        let mut c = device.tensor_uninit::<f32, 2>([rows, columns]).unwrap();
+        run::<BF16, F32>(&a, &b, &mut c, None).unwrap().unwrap();
+        let wanted = reference::matmul(&left, &right, rows, columns);
+        for (got, wanted) in c.to_vec().unwrap().into_iter().zip(wanted) {
+            assert!((f64::from(got) - wanted).abs() <= tolerance(inner, 8.0 * inner as f64), "{got} {wanted}");
+        }
+    }
+}
+
+#[test]
+fn tensors_that_no_map_describes_are_left_to_another_kernel() {
+    let device = device();
+    let zeros = |rows, columns| device.tensor_zeros::<f16, 2>([rows, columns]).unwrap();
+    let (a, b) = (zeros(16, 24), zeros(24, 32));
+    assert_eq!(layout_of_b(&a, &b), Some(false));
+    assert_eq!(layout_of_b(&a, &zeros(32, 24).permute([1, 0]).unwrap()), Some(true));
+    // Rows of 46 bytes, or that start between vectors; elements that are no neighbours; none at all.
+    assert_eq!(layout_of_b(&zeros(16, 23), &zeros(23, 32)), None);
+    assert_eq!(layout_of_b(&a, &zeros(24, 33)), None);
+    assert_eq!(layout_of_b(&zeros(16, 40).slice(1, 3..27).unwrap(), &b), None);
+    assert_eq!(layout_of_b(&zeros(24, 16).permute([1, 0]).unwrap(), &b), None);
+    assert_eq!(layout_of_b(&zeros(16, 0), &zeros(0, 32)), None);
+    let eights = |rows, columns| device.tensor_zeros::<<F8E4M3 as Scalar>::Host, 2>([rows, columns]).unwrap();
+    assert_eq!(layout_of_b(&eights(16, 32), &eights(32, 16)), None);
+    assert_eq!(layout_of_b(&eights(16, 32), &eights(16, 32).permute([1, 0]).unwrap()), Some(true));
+    let ampere = Device::emulator(Target::SM_80).unwrap();
+    let zeros = |rows, columns| ampere.tensor_zeros::<bf16, 2>([rows, columns]).unwrap();
+    assert_eq!(layout_of_b(&zeros(16, 24), &zeros(24, 32)), None);
+}
+
+#[test]
+fn tiles_follow_the_shape() {
+    let tiles = |sizes, aligned| {
+        let problem = Problem { sizes, bytes: 2, aligned, along_k: true, multiprocessors: 132 };
+        let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(&problem);
+        (consumers, block_n, cluster)
+    };
+    assert_eq!(tiles([4096, 4096, 4096], true), (2, 256, 1));
+    assert_eq!(tiles([2048, 2048, 2048], true), (2, 128, 1));
+    assert_eq!(tiles([3072, 3072, 3072], true), (2, 192, 1));
+    // One round of 12 x 11 blocks.
+    assert_eq!(tiles([1536, 1536, 1536], true), (2, 144, 1));
+    // Where rows straddle sectors, sharing loads is worth more.
+    assert_eq!(tiles([512, 4096, 4096], true), (2, 128, 1));
+    assert_eq!(tiles([512, 4096, 4104], false), (2, 160, 4));
+    assert_eq!(tiles([64, 8192, 8192], true), (1, 64, 1));
+    for tiles in [true, false].into_iter().flat_map(HopperTiles::candidates) {
+        assert!(tiles.stages >= 3, "{tiles:?}");
+    }
+}
+
+fn complaints<T: WgmmaElement, C: types::Float>(tiles: &HopperTiles) -> Vec<String> {
+    let options = EmitOptions::default();
+    let tiles = || tiles.clone();
+    let traced = if T::BYTES == 1 {
+        let through_map = trace_kernel(&matmul_hopper_scaled::<T, C>::new(tiles()), Target::SM_90A);
+        [through_map, trace_kernel(&matmul_hopper_scaled_strided::<T, C>::new(tiles()), Target::SM_90A)]
+    } else {
+        let through_map = trace_kernel(&matmul_hopper::<T, C>::new(tiles()), Target::SM_90A);
+        [through_map, trace_kernel(&matmul_hopper_strided::<T, C>::new(tiles()), Target::SM_90A)]
+    };
+    let artifacts = traced.map(|traced| emit(&traced.unwrap(), Emit::Cubin, &options).unwrap());
+    artifacts.iter().flat_map(|artifact| artifact.log().unwrap().complaints()).collect()
+}
+
+/// Serialised products, registers in memory and an ignored `setmaxnreg` cost more than any tuning wins.
+#[test]
+fn the_assembler_has_nothing_to_complain_of() {
+    if find_ptxas(None).is_err() {
+        let required = ["CI", "LACEWING_REQUIRE_PTXAS"].iter().find(|name| std::env::var_os(name).is_some());
+        assert!(required.is_none(), "no ptxas: nobody would see serialised products");
+        eprintln!("SKIPPED: no ptxas");
+        return;
+    }
+    let all: Vec<_> = [false, true].into_iter().flat_map(some_tiles).collect();
+    let found: Vec<_> = all
+        .par_iter()
+        .flat_map_iter(|tiles| {
+            let mut found = complaints::<BF16, BF16>(tiles);
+            found.extend(complaints::<F16, F32>(tiles));
+            if tiles.along_k {
+                found.extend(complaints::<F8E4M3, BF16>(tiles));
+            }
+            found.into_iter().map(move |complaint| format!("{tiles:?}: {complaint}"))
+        })
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
