@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lacewing_core::{SourceLocation, Target};
 use lacewing_runtime::Device;
 use lacewing_runtime::device::{Printed, target_from_name};
-use lacewing_runtime::emulator::{Check, Checks, Space};
+use lacewing_runtime::emulator::{Check, Checks, Space, Work};
 use lacewing_runtime::host::Random;
 use lacewing_runtime::record::Observer;
 use lacewing_runtime::registry::KernelEntry;
@@ -50,6 +50,8 @@ struct Counts {
     global: Access,
     /// Executions of branches, and those that part a warp.
     branches: (u64, u64),
+    /// Executions and amounts of what runs beside the threads.
+    work: BTreeMap<Work, (u64, u64)>,
 }
 
 /// Accesses to one memory.
@@ -123,6 +125,11 @@ fn count(observer: &Observer) -> Lines {
             access.adjacent += cost.adjacent;
             access.aligned += cost.aligned;
         }
+        for cost in &stats.work {
+            let (executed, amount) = lines.entry(key(&cost.location)).or_default().work.entry(cost.work).or_default();
+            *executed += cost.executed;
+            *amount = if cost.work == Work::Wait { cost.amount.max(*amount) } else { *amount + cost.amount };
+        }
         for branch in &stats.branches {
             let counts = lines.entry(key(&branch.location)).or_default();
             counts.branches.0 += branch.executed;
@@ -136,7 +143,7 @@ impl Counts {
     /// What could be better, in words; nothing for a line that is as good as it can be.
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let Counts { shared, global, branches } = self;
+        let Counts { shared, global, branches, work } = self;
         if shared.cost > shared.least {
             remarks.push(format!(
                 "bank conflicts: {} cycles where {} would do, up to {} lanes at one bank",
@@ -156,6 +163,9 @@ impl Counts {
                 "could be vectors: {} accesses go on where the last one stopped; {aligned}",
                 global.adjacent
             ));
+        }
+        if let Some((_, registers)) = work.get(&Work::Wait).filter(|(_, registers)| *registers > 0) {
+            remarks.push(format!("{registers} registers of a thread hold accumulators across this wait"));
         }
         if branches.1 > 0 {
             remarks.push(format!("divergent: {} of {} executions part the warp", branches.1, branches.0));
@@ -211,6 +221,7 @@ fn describe(entry: &KernelEntry, target: Target, sizes: &Sizes, lines: &Lines) -
             json!({
                 "file": file, "line": line,
                 "shared": access(&counts.shared), "global": access(&counts.global),
+                "work": counts.work.iter().map(describe_work).collect::<Vec<_>>(),
                 "branches": {"executed": counts.branches.0, "divergent": counts.branches.1},
                 "remarks": counts.remarks(),
             })
@@ -219,20 +230,47 @@ fn describe(entry: &KernelEntry, target: Target, sizes: &Sizes, lines: &Lines) -
     json!({"kernel": entry.name, "target": target.name(), "shape": sizes.text(), "lines": lines})
 }
 
+/// What runs beside the threads, and the unit of its amount.
+fn work_name(work: Work) -> (&'static str, &'static str) {
+    match work {
+        Work::TensorLoad => ("TMA load", "bytes"),
+        Work::TensorStore => ("TMA store", "bytes"),
+        Work::Product => ("wgmma", "multiplications"),
+        Work::Wait => ("wait", "registers held"),
+    }
+}
+
+fn describe_work((work, (executed, amount)): (&Work, &(u64, u64))) -> Json {
+    let (name, unit) = work_name(*work);
+    json!({"work": name, "executed": executed, "amount": amount, "unit": unit})
+}
+
+fn work_cell(work: &BTreeMap<Work, (u64, u64)>) -> String {
+    let cells = work.iter().map(|(work, (executed, amount))| {
+        let (name, unit) = work_name(*work);
+        format!("{executed} x {name}, {amount} {unit}")
+    });
+    cells.collect::<Vec<_>>().join("; ")
+}
+
 /// A page with the source of each file that has counts.
 fn page(title: &str, target: Target, lines: &Lines) -> String {
     let sector = if target.is_amd() { 64 } else { 32 };
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n\
          <p>Shared memory: cycles of its banks / what they would be without conflicts (most lanes at one bank). Global memory: \
-         sectors of {sector} bytes / what they would be with all lanes side by side. Branches: executions that part a warp / all. \
+         sectors of {sector} bytes / what they would be with all lanes side by side. Branches: executions that part a warp / all. Beside the threads: tensor copies, products of warpgroups, and waits \
+         with the registers of a thread that hold accumulators across them. \
          Each by warp, over the whole launch.</p>\n",
         escape(title)
     );
     let files: BTreeSet<&str> = lines.keys().map(|(file, _)| file.as_str()).collect();
     for file in files {
         let _ = writeln!(html, "<h2>{}</h2>", escape(file));
-        let _ = writeln!(html, "<table><tr><th>line<th>shared<th>global<th>branches<th class=code>source");
+        let _ = writeln!(
+            html,
+            "<table><tr><th>line<th>shared<th>global<th>branches<th>beside the threads<th class=code>source"
+        );
         let text = source_of(file).unwrap_or_default();
         let counted = |line: u32| lines.get(&(file.to_owned(), line));
         let last = lines.keys().filter(|(name, _)| name == file).map(|(_, line)| *line).max().unwrap_or(0);
@@ -246,15 +284,16 @@ fn page(title: &str, target: Target, lines: &Lines) -> String {
                     let class = if remarks.is_empty() { "counted" } else { "remark" };
                     let _ = writeln!(
                         html,
-                        "<tr class={class} title=\"{}\"><td>{line}<td>{}<td>{}<td>{}<td class=code>{source}",
+                        "<tr class={class} title=\"{}\"><td>{line}<td>{}<td>{}<td>{}<td>{}<td class=code>{source}",
                         escape(&remarks.join("\n")),
                         cell(&counts.shared, true),
                         cell(&counts.global, false),
                         branch_cell(counts.branches),
+                        work_cell(&counts.work),
                     );
                 }
                 None => {
-                    let _ = writeln!(html, "<tr><td>{line}<td><td><td><td class=code>{source}");
+                    let _ = writeln!(html, "<tr><td>{line}<td><td><td><td><td class=code>{source}");
                 }
             }
         }

@@ -57,6 +57,23 @@ fn copy_tile(x: TensorMap<BF16, 2>, out: TensorMut<BF16, 2>, row: I32) {
 }
 
 #[test]
+fn what_is_read_through_a_map_is_told_from_what_is_not() {
+    let observer = std::sync::Arc::new(lacewing::runtime::record::Observer::default());
+    for seed in 0..4 {
+        let dev = device().with_observer(&observer).with_seed(seed);
+        let x = numbers(&dev, 40, 96);
+        let mut out = dev.tensor_uninit::<bf16, 2>([16, 96]).unwrap();
+        copy_tile::new().grid([1, 1, 1]).launch(&dev, (&x, &mut out, 8)).unwrap();
+        let launches = observer.take();
+        let view = launches[0].view("x").unwrap();
+        let missed = view.unread().unwrap();
+        assert_eq!((missed.elements.len(), missed.total, missed.first), (24 * 96, 40 * 96, vec![0, 0]));
+        assert_eq!(view.reads.len(), 1, "{:?}", view.reads);
+        assert!(view.reads[0][0].file.ends_with("tensor_maps.rs"), "{:?}", view.reads);
+    }
+}
+
+#[test]
 fn a_tile_is_copied_from_a_tensor_or_a_map_of_it() {
     let dev = device();
     let x = numbers(&dev, 40, 104).slice(1, 0..96).unwrap();

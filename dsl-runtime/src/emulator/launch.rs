@@ -20,7 +20,7 @@ use super::program::{Builtin, MapShape, ParameterKind};
 use super::report::ReportKind;
 use super::schedule::{SplitMix, run_cluster};
 use super::writers::Writers;
-use super::{BranchCost, Buffer, Checks, LineCost, Program, Report};
+use super::{BranchCost, Buffer, Checks, LineCost, Program, Report, WorkCost};
 
 /// One kernel argument, in the flattened order of the traced function: a tensor is its pointer, its
 /// extents (i32) and its strides (i64, in elements).
@@ -115,6 +115,9 @@ pub struct LaunchStats {
     /// How often branches parted the lanes of a warp, by source line, the worst first; empty unless
     /// [`Checks::performance`] asks for it.
     pub branches: Vec<BranchCost>,
+    /// What source lines start beside the threads, or wait for: tensor copies, products of warpgroups; empty unless
+    /// [`Checks::performance`] asks for it.
+    pub work: Vec<WorkCost>,
 }
 
 /// Runs a kernel on every block of the grid.
@@ -352,7 +355,8 @@ impl Outcome {
         let line_costs = self.traffic.lines(program);
         let printed_dropped = self.dropped + excess as u64;
         let branches = self.traffic.branches(program);
-        Ok(LaunchStats { printed, printed_dropped, warp_ops: self.warp_ops, line_costs, branches })
+        let work = self.traffic.work(program);
+        Ok(LaunchStats { printed, printed_dropped, warp_ops: self.warp_ops, line_costs, branches, work })
     }
 }
 
@@ -495,6 +499,9 @@ impl Grid<'_> {
         if self.launch.seed != 0 {
             // A sequence of its own: the order of warps stays that of the seed.
             let mut pace = SplitMix(!self.launch.seed ^ cluster);
+            if let Some(state) = &state {
+                state.borrow_mut().set_pace(SplitMix(pace.0 ^ u64::from(u32::MAX)).next() | 1);
+            }
             warps.iter_mut().for_each(|warp| warp.copies.set_pace(pace.next() | 1));
         }
         let result = run_cluster(program, self.interpreter, warps, &memories, &mut random);

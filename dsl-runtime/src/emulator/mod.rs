@@ -45,7 +45,7 @@ mod tests;
 
 pub use asynchronous::TensorMap;
 pub use checks::{Bound, Check, Checks};
-pub use exec::traffic::{BranchCost, LineCost, Space};
+pub use exec::traffic::{BranchCost, LineCost, Space, Work, WorkCost};
 pub(crate) use launch::run_recorded;
 pub use launch::{ArgValue, Launch, LaunchStats, run};
 pub use memory::Buffer;

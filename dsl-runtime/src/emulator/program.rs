@@ -130,6 +130,8 @@ pub struct Program {
     pub(crate) asynchronous: Vec<AsyncOp>,
     /// Whether warps share mbarriers, bulk copies, registers or the barrier of a cluster.
     pub(crate) has_async: bool,
+    /// Registers of accumulators that live across each wait, by operation in ascending order.
+    pub(crate) held: Vec<(Pc, u32)>,
 }
 
 impl Program {

@@ -157,6 +157,11 @@ impl Scheduler<'_, '_> {
             warp.follower = Some(Box::new(Follower::new(program, number)));
             stop = interpret_followed(program, warp, memory);
         }
+        if let Some(state) = memory.asynchronous.filter(|_| !matches!(stop, Stop::Fault(_)))
+            && let Err(fault) = state.borrow_mut().land_some()
+        {
+            return Self::landing_failed(*fault);
+        }
         let Some(barriers) = self.barriers.get_mut(rank) else { return Ok(()) };
         let next = match stop {
             Stop::Done => Status::Done,
@@ -260,13 +265,17 @@ impl Scheduler<'_, '_> {
                 self.wake();
                 Ok(landed)
             }
-            Err(fault) => match *fault {
-                LandFault::Late(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
-                LandFault::Broken { rank, warp, lane, pc, kind } => {
-                    let fault = Box::new(Fault { pc, lane, kind });
-                    Self::fail(rank as usize, BlockFailure::Fault { warp, fault })
-                }
-            },
+            Err(fault) => Self::landing_failed(*fault),
+        }
+    }
+
+    fn landing_failed<T>(fault: LandFault) -> Result<T, Box<ClusterFailure>> {
+        match fault {
+            LandFault::Late(fault) => Self::fail(fault.rank as usize, BlockFailure::Late(fault)),
+            LandFault::Broken { rank, warp, lane, pc, kind } => {
+                let fault = Box::new(Fault { pc, lane, kind });
+                Self::fail(rank as usize, BlockFailure::Fault { warp, fault })
+            }
         }
     }
 

@@ -17,7 +17,11 @@ impl Arguments {
         let named = self.list.iter().zip(&meta.params);
         named
             .filter_map(|(argument, parameter)| {
-                let Argument::Tensor(tensor) = argument else { return None };
+                let tensor = match argument {
+                    Argument::Tensor(tensor) => tensor,
+                    Argument::Map(map) => &map.tensor,
+                    Argument::Scalar { .. } => return None,
+                };
                 let Storage::Emulated(buffer) = &tensor.storage else { return None };
                 Some(RecordedView {
                     name: parameter.name.clone(),

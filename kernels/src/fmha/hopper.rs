@@ -268,6 +268,8 @@ struct Consumer<T: WgmmaElement> {
     queries: Pipeline,
     keys: Pipeline,
     values: Pipeline,
+    /// An mbarrier whose only phase is complete.
+    boundary: Mbarrier,
     /// The named barriers at which warpgroups take turns, this one's number and the next one's.
     turns: NamedBarriers,
     number: I32,
@@ -358,8 +360,10 @@ fn step<T: MmaElement>(
     let count = s.len();
     exponentials(&mut s, &change, c.scale_log2, 0, geometry.early);
     if const_expr(geometry.early > 0 && geometry.early < count) {
-        // Long complete: a boundary that keeps the assembler from moving the next wait.
-        c.values.wait(state.at);
+        // Complete from the start: a boundary that keeps the assembler from moving the next wait. The stage's own barrier
+        // would not do: once all four warps have issued the product, another may wait for it and release the stage, and
+        // a warp that comes here after the stage was filled again would wait for the phase after that one, for ever.
+        c.boundary.wait(I32::from(0));
     }
     let mut o = o.wait_after::<0>(&mut s);
     c.values.release(state.at);
@@ -419,6 +423,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     } else {
         Schedule::in_turn(works)
     };
+    let boundary = setup.mbarrier("boundary", 1);
     setup.finish();
 
     let (producer_registers, consumer_registers) = geometry.registers();
@@ -426,6 +431,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     if producer.is_mine() {
         producer.begin();
         if warp_id() == 0 && elect_one() {
+            boundary.arrive();
             let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
             while schedule.has(ticket) {
                 let work = work_at(ticket.number(), &geometry, &sizes, kv_len);
@@ -468,6 +474,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             queries,
             keys,
             values,
+            boundary,
             turns,
             number,
             next,

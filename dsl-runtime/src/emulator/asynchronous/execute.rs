@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::fault::AsyncFault;
 use super::mbarrier::Mbarrier;
 use super::op::{AsyncOp, OperandA, ProxyFence, SharedOperand, TensorCopyOp, WgmmaOp};
-use super::state::{AsyncState, Wait};
+use super::state::{AsyncState, LandFault, Wait};
 use super::tcgen05::{self, WarpTensor};
 use super::tensor_map::BoundMap;
 use super::transfer::{Store, Transfer, find_unwritten, read_box, store_box};
@@ -148,7 +148,8 @@ pub(crate) fn finish(warp: &mut Warp, block: &BlockMemory<'_>) -> Option<(Pc, Fa
     for store in stores {
         let map = block.maps.get(store.map as usize).and_then(Option::as_ref);
         if let Some(map) = map {
-            let content = store.content.unwrap_or_else(|| read_box(block.shared, map, store.source));
+            let content = store.content.or(store.early);
+            let content = content.unwrap_or_else(|| read_box(block.shared, map, store.source));
             store_box(&block.global, map, &store.coordinates, &content);
         }
     }
@@ -454,6 +455,7 @@ impl Context<'_, '_, '_> {
             if last == Some(at) {
                 continue;
             }
+            self.state.waited(self.block.rank, at);
             if let (Some(races), Some(barrier)) = (races, self.state.barrier(self.block.rank, at)) {
                 races.borrow_mut().acquire(self.warp, &barrier.done);
             }
@@ -547,6 +549,18 @@ impl Context<'_, '_, '_> {
                     self.block.exact.box_loaded(map, &coordinates, (rank, destination));
                 }
             }
+            if self.state.is_early() {
+                let landed = self.state.land_newest(receivers.count_ones());
+                if let Some(mut races) = self.races() {
+                    races.enter(self.block.rank);
+                }
+                landed.map_err(|fault| match *fault {
+                    LandFault::Late(late) => {
+                        (lane, FaultKind::At { pc: late.pc, kind: Box::new(FaultKind::Async(Box::new(late.fault))) })
+                    }
+                    LandFault::Broken { pc, kind, .. } => (lane, FaultKind::At { pc, kind: Box::new(kind) }),
+                })?;
+            }
         }
         Ok(Flow::Next)
     }
@@ -589,7 +603,11 @@ impl Context<'_, '_, '_> {
                 memory.box_stored(&now, copied, self.block.shared, source).map_or(Ok(()), Err)?;
             }
             let (pc, map) = (self.pc, op.map);
-            let store = Store { pc, lane, map, coordinates, source, bytes, group: None, content: None, known };
+            let mut early = None;
+            if self.state.is_early() {
+                early = Some(read_box(self.block.shared, self.map(op)?, source));
+            }
+            let store = Store { pc, lane, map, coordinates, source, bytes, group: None, content: None, early, known };
             self.own.stores.push(store);
         }
         Ok(Flow::Next)
@@ -662,6 +680,9 @@ impl Context<'_, '_, '_> {
             races.note_async_read(who, at, len, false);
             checked.map_err(|conflict| at_store(FaultKind::Race { conflict, access, touch: Touch::Read }))?;
         }
+        if let Some(early) = &store.early {
+            return Ok(early.clone());
+        }
         let map = self.block.maps.get(store.map as usize).and_then(Option::as_ref);
         Ok(map.map(|map| read_box(self.block.shared, map, store.source)).unwrap_or_default())
     }
@@ -703,7 +724,20 @@ impl Context<'_, '_, '_> {
         let memory = (self.block.shared, follower);
         let issued = queue.map_or(Ok(()), |queue| queue.issue::<I>(self.regs, op, pending, memory));
         issued.map_err(|fault| broken(0, fault))?;
+        self.compute_early::<I>()?;
         Ok(Flow::Next)
+    }
+
+    /// Now and then computes a product before anyone waits for it, once all four warps have issued it.
+    fn compute_early<I: Isa>(&mut self) -> Step {
+        let (rank, group) = (self.block.rank, self.warp as usize / 4);
+        let members = || (4 * group)..(4 * group + 4);
+        let next = self.state.queue(rank, 4 * group).map_or(0, |queue| queue.computed);
+        let is_issued = |warp| self.state.queue(rank, warp).is_some_and(|queue| queue.issued > next);
+        if members().all(is_issued) && self.state.is_early() {
+            compute_product::<I>(self.program, (self.block, self.state), members())?;
+        }
+        Ok(())
     }
 
     fn set_registers(&mut self, count: u32, increase: bool) -> Step<Flow> {

@@ -65,6 +65,10 @@ pub(crate) struct AsyncState<'a> {
     pub(crate) woken: bool,
     pub(crate) cluster: ClusterBarrier,
     components: u32,
+    /// Decides what happens early; 0 for as late as the kernel's waits allow.
+    pace: u64,
+    /// Copies that landed before anyone waited for them: rank, mbarrier, and where they were started.
+    early: Vec<(u32, u32, Pc)>,
 }
 
 /// The barrier of a cluster.
@@ -184,7 +188,56 @@ impl<'a> AsyncState<'a> {
                 ..ClusterBarrier::default()
             },
             components: warps,
+            pace: 0,
+            early: Vec::new(),
         }
+    }
+
+    /// Sets how early things happen beside the threads. With 0 all wait for their wait; otherwise some happen where they
+    /// are started and some on the way, by a sequence that the number starts.
+    pub(crate) fn set_pace(&mut self, pace: u64) {
+        self.pace = pace;
+    }
+
+    /// The next number of the sequence.
+    fn step_pace(&mut self) -> u64 {
+        // A linear congruential step (Knuth's constants); its upper bits are well mixed. The state stays odd, never 0.
+        self.pace = self.pace.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_406) | 1;
+        self.pace >> 32
+    }
+
+    /// Whether this is one of the occasions on which something happens early: one in four.
+    pub(crate) fn is_early(&mut self) -> bool {
+        self.pace != 0 && self.step_pace() >> 30 == 0
+    }
+
+    /// Lands the copies that were started last, so many of them.
+    pub(crate) fn land_newest(&mut self, count: u32) -> Landing {
+        for _ in 0..count {
+            let Some(transfer) = self.transfers.pop() else { break };
+            self.land_early(&transfer)?;
+        }
+        Ok(())
+    }
+
+    /// Now and then lands a copy that nobody waits for yet, whichever.
+    pub(crate) fn land_some(&mut self) -> Landing {
+        if !self.transfers.is_empty() && self.is_early() {
+            let chosen = self.step_pace() as usize % self.transfers.len();
+            let transfer = self.transfers.remove(chosen);
+            self.land_early(&transfer)?;
+        }
+        Ok(())
+    }
+
+    fn land_early(&mut self, transfer: &Transfer) -> Landing {
+        self.early.push((transfer.rank, transfer.barrier, transfer.pc));
+        self.land(transfer)
+    }
+
+    /// Someone has waited for the copies of an mbarrier.
+    pub(crate) fn waited(&mut self, rank: u32, barrier: u32) {
+        self.early.retain(|&(other, address, _)| (other, address) != (rank, barrier));
     }
 
     /// The products of a warp.
@@ -335,7 +388,11 @@ impl<'a> AsyncState<'a> {
             pc: transfer.pc,
             fault: AsyncFault::NeverWaited,
         });
-        unfinished.or_else(|| {
+        let unawaited = || {
+            let &(rank, _, pc) = self.early.first()?;
+            Some(LateFault { rank, warp: None, pc, fault: AsyncFault::NeverWaited })
+        };
+        unfinished.or_else(unawaited).or_else(|| {
             self.blocks.iter().enumerate().find_map(|(rank, block)| {
                 let rank = rank as u32;
                 if let Some((warp, pc)) = block.tensor.unfinished() {

@@ -36,6 +36,8 @@ pub(crate) struct Store {
     pub(crate) group: Option<u32>,
     /// What was read, once it has been.
     pub(crate) content: Option<Vec<u8>>,
+    /// What was read before the wait, where that happened early.
+    pub(crate) early: Option<Vec<u8>>,
     /// What the warp knew when it issued the copy.
     pub(crate) known: crate::emulator::memory::Knowledge,
 }
@@ -43,6 +45,8 @@ pub(crate) struct Store {
 /// Copies bytes out of global memory. The range has been checked.
 fn read_global(global: &GlobalMemory<'_>, address: u64, out: &mut [u8]) {
     let (region, offset) = global.region(address);
+    // Tells the buffer that these bytes are read; whether something wrote them was asked when the copy was started.
+    let _ = region.check_written(offset as usize, out.len());
     let mut at = offset as usize;
     if at.is_multiple_of(4) {
         let mut words = out.chunks_exact_mut(4);

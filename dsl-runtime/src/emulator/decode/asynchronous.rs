@@ -106,6 +106,10 @@ impl Decoder {
             return Err(self.unknown(op));
         }
         self.program.has_async |= !matches!(decoded, AsyncOp::Uniform { .. });
+        if matches!(decoded, AsyncOp::BarrierWait { .. } | AsyncOp::WgmmaWait { .. }) {
+            let held = self.held_across(op);
+            self.program.held.push((self.here(), held));
+        }
         self.emit_async(decoded);
         Ok(true)
     }
@@ -171,6 +175,7 @@ impl Decoder {
         writes: bool,
     ) -> Result<TensorCopyOp, Error> {
         let (map, shape) = self.map(op, map, writes)?;
+        self.note_map_use(map, writes);
         let rank = shape.rank as usize;
         if op.operand_count() != first + rank {
             let given = op.operand_count().saturating_sub(first);

@@ -58,6 +58,8 @@ pub(crate) struct Decoder {
     pub(crate) params: Vec<ParamDesc>,
     /// Values that may be those of products under way.
     pub(crate) flight: Flight,
+    /// Values that are sums of products, in flight or not.
+    pub(crate) accumulators: Flight,
     /// Values that addresses are made of.
     pub(crate) indices: Indices,
     source_places: HashMap<program::Place, u32>,
@@ -88,6 +90,7 @@ impl Decoder {
             maps: HashMap::new(),
             params: Vec::new(),
             flight: Flight::default(),
+            accumulators: Flight::default(),
             indices: Indices::default(),
             source_places: HashMap::new(),
             location: 0,
@@ -142,6 +145,24 @@ impl Decoder {
                 self.program.uses.push(found);
             }
         }
+    }
+
+    /// Notes that an operation copies through a tensor map.
+    pub(crate) fn note_map_use(&mut self, parameter: u32, is_write: bool) {
+        let found = program::Use { parameter, place: self.location, is_write };
+        if !self.program.uses.contains(&found) {
+            self.program.uses.push(found);
+        }
+    }
+
+    /// Registers of accumulators that live across an operation: it neither gives nor takes them.
+    pub(crate) fn held_across(&self, op: &OperationRef<'_, '_>) -> u32 {
+        if self.accumulators.is_empty() {
+            return 0;
+        }
+        let own: Vec<ValueKey> = op.operands().map(value_key).chain(op.results().map(value_key)).collect();
+        let held = self.linear.iter().filter(|value| self.accumulators.contains(**value) && !own.contains(value));
+        held.filter_map(|value| self.places.get(value)).map(|place| place.ty.slots()).sum()
     }
 
     /// Index of the next operation.

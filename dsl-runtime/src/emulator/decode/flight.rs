@@ -13,9 +13,29 @@ use super::lifetime::{ValueKey, op_name, value_key};
 #[derive(Debug, Default)]
 pub(crate) struct Flight(HashSet<ValueKey>);
 
+/// Which values a search starts from, and what it goes through beside loops and branches.
+struct Rules {
+    seeds: &'static [&'static str],
+    through: &'static [&'static str],
+}
+
+const IN_FLIGHT: Rules = Rules { seeds: &["lw.wgmma"], through: &[] };
+/// Sums, rescaled or not.
+const ACCUMULATORS: Rules =
+    Rules { seeds: &["lw.wgmma", "lw.wgmma_wait"], through: &["arith.mulf", "arith.select", "math.fma"] };
+
 impl Flight {
     /// Finds them in the operations of a function's body.
     pub(crate) fn of(body: &[OperationRef<'_, '_>]) -> Self {
+        Self::search(body, &IN_FLIGHT)
+    }
+
+    /// Finds the accumulators of products, in flight or not.
+    pub(crate) fn accumulators(body: &[OperationRef<'_, '_>]) -> Self {
+        Self::search(body, &ACCUMULATORS)
+    }
+
+    fn search(body: &[OperationRef<'_, '_>], rules: &Rules) -> Self {
         let mut flight = Self::default();
         if body.iter().any(has_product) {
             // A value that comes around a loop shows in the next pass.
@@ -23,7 +43,7 @@ impl Flight {
             while grown {
                 grown = false;
                 for op in body {
-                    grown |= flight.visit(op);
+                    grown |= flight.visit(op, rules);
                 }
             }
         }
@@ -45,10 +65,12 @@ impl Flight {
     }
 
     /// One pass over an operation; whether a value was added.
-    fn visit(&mut self, op: &OperationRef<'_, '_>) -> bool {
+    fn visit(&mut self, op: &OperationRef<'_, '_>, rules: &Rules) -> bool {
         let name = op_name(op);
         let mut grown = false;
-        if name == "lw.wgmma" {
+        let passes_on =
+            rules.through.contains(&name.as_str()) && op.operands().any(|operand| self.0.contains(&value_key(operand)));
+        if passes_on || rules.seeds.contains(&name.as_str()) {
             for result in op.results() {
                 grown |= self.0.insert(value_key(result));
             }
@@ -58,7 +80,7 @@ impl Flight {
             let mut current = block.first_operation();
             let mut last = None;
             while let Some(inner) = current {
-                grown |= self.visit(&inner);
+                grown |= self.visit(&inner, rules);
                 last = Some(inner);
                 current = inner.next_in_block();
             }

@@ -92,6 +92,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         messages: Vec::new(),
         asynchronous: Vec::new(),
         has_async: false,
+        held: Vec::new(),
         watches: Vec::new(),
     };
     let threads = meta.attributes.threads();
@@ -104,6 +105,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
     let mut decoder = Decoder::new(program, Lifetimes::of(&ops));
     decoder.flight = Flight::of(&ops);
     decoder.indices = Indices::of(&ops);
+    decoder.accumulators = Flight::accumulators(&ops);
     decoder.params.clone_from(&meta.params);
     decoder.program.has_async = decoder.program.cluster_blocks() > 1;
     decoder.locate(function);

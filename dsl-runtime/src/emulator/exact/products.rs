@@ -1,7 +1,7 @@
 //! Matrix instructions: fragments, and sums in binary64.
 
 use super::format::Format;
-use super::step::Now;
+use super::step::{Now, Stored};
 use super::{
     Cell, ExactMemory, Follower, Loaded, Moved, Number, Origin, Predicted, SLOT, explains, outweighs, shared_key, spot,
 };
@@ -9,6 +9,7 @@ use crate::emulator::Checks;
 use crate::emulator::asynchronous::op::{InputType, SharedOperand};
 use crate::emulator::exec::atom::{AtomOp, Spot};
 use crate::emulator::exec::matrix::COLUMNS;
+use crate::emulator::exec::matrix_store::MatrixStoreOp;
 use crate::emulator::exec::warp::FaultKind;
 use crate::emulator::lanes::{LANES, Reg, Registers};
 use crate::emulator::memory::SharedMemory;
@@ -107,6 +108,29 @@ impl Follower {
                     self.pending.loaded.push(Loaded { at, key, bytes: 2 });
                 }
             }
+        }
+        None
+    }
+
+    /// `stmatrix`: a lane names each row.
+    pub(super) fn store_matrix(&mut self, now: &Now<'_, '_>, op: &MatrixStoreOp) -> Option<(u32, FaultKind)> {
+        for row in &op.rows {
+            let lane = usize::from(row.lane) % LANES;
+            let broken = self.wild(now, spot(op.address, lane, 4, 0), 4, lane as u32);
+            if broken.is_some() {
+                return broken;
+            }
+            if !now.checks.shadow {
+                continue;
+            }
+            let first = now.regs.lane::<u32>(op.address, lane);
+            let mut known = Vec::new();
+            for (half, from) in row.halves.iter().enumerate() {
+                let at = spot(from.slot, usize::from(from.lane) % LANES, 4, u32::from(from.shift) / 8);
+                known
+                    .extend(self.known(now.regs, at, 2).into_iter().map(|(byte, cell)| (2 * half as u32 + byte, cell)));
+            }
+            self.pending.stored.push(Stored { key: shared_key(now.rank, first.into()), bytes: 16, known });
         }
         None
     }

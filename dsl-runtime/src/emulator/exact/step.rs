@@ -8,7 +8,9 @@ use super::{
 };
 use crate::emulator::Checks;
 use crate::emulator::asynchronous::op::AsyncOp;
+use crate::emulator::asynchronous::tcgen05::TensorOp;
 use crate::emulator::exec::collective::source_lane;
+use crate::emulator::exec::copy::destinations;
 use crate::emulator::exec::elementwise::BinaryOp;
 use crate::emulator::exec::numbers::loop_around;
 use crate::emulator::exec::warp::FaultKind;
@@ -164,6 +166,7 @@ impl Follower {
             Op::Atomic { table } => return self.atomic(now, now.program.atomic(table)),
             Op::CopyAsync { table } => return self.copy_async(now, now.program.copy(table)),
             Op::LoadMatrix { table } => return self.load_matrix(now, now.program.matrix_load(table)),
+            Op::StoreMatrix { table } => return self.store_matrix(now, now.program.matrix_store(table)),
             Op::Mma { table } => self.mma(now, now.program.mma(table)),
             Op::Mfma { table } => self.mfma(now, now.program.mfma(table)),
             Op::Atom { table } => self.atom(now, now.program.atom(table)),
@@ -514,17 +517,19 @@ impl Follower {
 
     fn copy_async(&mut self, now: &Now<'_, '_>, op: &CopyOp) -> Broken {
         let to = now.program.access(op.to);
-        let active = now.mask as u32;
+        let active = half_of(now.mask, op.half);
+        let valid = half_of(now.regs.mask(op.valid), op.half);
         let broken = self
-            .wild_address(now, op.source, 8, active & now.regs.mask(op.valid) as u32, 0)
-            .or_else(|| self.wild_address(now, op.destination, 4, active, 0));
+            .wild_address(now, op.source, 8, active & valid, op.half)
+            .or_else(|| self.wild_address(now, op.destination, 4, active, op.half));
         if broken.is_some() || !now.checks.shadow {
             return broken;
         }
-        let valid = now.regs.mask(op.valid);
+        // A destination that is no copy's is the copy's own report.
+        let destination = destinations(now.regs, op, now.mask).ok()?;
         for lane in lanes(active) {
             // It lands later; until then nothing may read there, and what is read must have the bits of the source.
-            let key = shared_key(now.rank, now.regs.lane::<u32>(op.destination, lane).into());
+            let key = shared_key(now.rank, destination[lane].into());
             let source = now.regs.lane::<u64>(op.source, lane);
             let known = if valid >> lane & 1 == 1 { now.memory.known(source, to.bytes) } else { Vec::new() };
             self.pending.stored.push(Stored { key, bytes: to.bytes, known });
@@ -544,6 +549,11 @@ impl Follower {
             AsyncOp::TensorLoad(op) | AsyncOp::TensorStore(op) => lanes(now.mask as u32).find_map(|lane| {
                 op.coordinates.iter().find_map(|&reg| self.wild(now, spot(reg, lane, 4, 0), 4, lane as u32))
             }),
+            // Tensor memory has no shadows: what comes out of it begins anew.
+            AsyncOp::Tensor(TensorOp::Load { d: registers, .. } | TensorOp::Wait { results: registers, .. }) => {
+                self.pending.cleared.extend(registers.iter().map(|&register| (register, 1)));
+                None
+            }
             // Marks, until the wait gives the sums, with their cells.
             AsyncOp::Wgmma(op) => {
                 self.pending.cleared.extend(op.d.iter().map(|&d| (d, 1)));

@@ -51,7 +51,7 @@ pub(crate) enum CopyError {
 }
 
 /// Where each lane's bytes go.
-fn destinations(regs: &Registers<'_>, op: &CopyOp, active: u64) -> Result<[u32; LANES], CopyError> {
+pub(crate) fn destinations(regs: &Registers<'_>, op: &CopyOp, active: u64) -> Result<[u32; LANES], CopyError> {
     let own = regs.read::<u32>(op.destination);
     let Some(lds) = op.lds else { return Ok(own) };
     // One address for the wave; that of its first active lane.

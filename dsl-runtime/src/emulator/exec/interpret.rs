@@ -697,7 +697,11 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
                 leave!(pc + 1, Stop::NamedArrive { id, threads })
             }
             Op::Async { table } => match execute::<I>(program, table, warp, &mut regs, block, (mask, pc as u32)) {
-                Flow::Next => {}
+                Flow::Next => {
+                    if block.checks.performance {
+                        warp.traffic.asynchronous(program, block.maps, (table, pc as u32), mask);
+                    }
+                }
                 Flow::Wait(wait) => leave!(pc, Stop::Wait(wait)),
                 Flow::Stop(stop) => leave!(pc + 1, stop),
                 Flow::Fault(lane, kind) => stop!(lane, kind),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use lacewing_core::{SourceLocation, Target};
 
+use crate::emulator::asynchronous::op::{AsyncOp, TensorCopyOp};
+use crate::emulator::asynchronous::tensor_map::BoundMap;
 use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
 use crate::emulator::op::{Access, Op, Pc};
 use crate::emulator::program::Program;
@@ -52,6 +54,34 @@ pub struct BranchCost {
     pub divergent: u64,
 }
 
+/// What runs beside the threads, or waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    /// Tensor copies to shared memory; their amount is in bytes.
+    TensorLoad,
+    /// Tensor copies from shared memory; their amount is in bytes.
+    TensorStore,
+    /// Products of warpgroups; their amount is in multiplications.
+    Product,
+    /// Waits for mbarriers and products; their amount is the most registers of a thread that hold accumulators across
+    /// the wait.
+    Wait,
+}
+
+/// What a source line starts beside the threads, or waits for, by
+/// [`Checks::performance`](super::super::Checks::performance).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkCost {
+    /// The operation in the source.
+    pub location: SourceLocation,
+    /// What it does.
+    pub work: Work,
+    /// How often warps executed it.
+    pub executed: u64,
+    /// How much that was altogether, in the unit of its [`Work`].
+    pub amount: u64,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     accesses: u64,
@@ -86,6 +116,8 @@ pub(crate) struct Traffic {
     costs: BTreeMap<Pc, Cost>,
     /// Executions of a branch, and those that parted the warp.
     branches: BTreeMap<Pc, (u64, u64)>,
+    /// Executions and amounts of what runs beside the threads.
+    work: BTreeMap<Pc, (Work, u64, u64)>,
     last: Option<Box<Last>>,
 }
 
@@ -228,6 +260,52 @@ impl Traffic {
         (u64::from(adjacent), u64::from(aligned))
     }
 
+    /// One execution of an operation that starts something beside the threads, or waits for it.
+    #[inline(never)]
+    pub(crate) fn asynchronous(
+        &mut self,
+        program: &Program,
+        maps: &[Option<BoundMap>],
+        (table, pc): (u32, Pc),
+        active: u64,
+    ) {
+        let bytes = |op: &TensorCopyOp| {
+            let map = maps.get(op.map as usize).and_then(Option::as_ref);
+            map.map_or(0, |map| u64::from(map.box_bytes())) * u64::from(active.count_ones())
+        };
+        let (work, amount) = match program.asynchronous.get(table as usize) {
+            Some(AsyncOp::TensorLoad(op)) => (Work::TensorLoad, bytes(op)),
+            Some(AsyncOp::TensorStore(op)) => (Work::TensorStore, bytes(op)),
+            // A warp has 16 of the 64 rows.
+            Some(AsyncOp::Wgmma(op)) => (Work::Product, 16 * (op.n * op.k) as u64),
+            Some(AsyncOp::BarrierWait { .. } | AsyncOp::WgmmaWait { .. }) => {
+                let held = program.held.binary_search_by_key(&pc, |(pc, _)| *pc).ok();
+                (Work::Wait, held.and_then(|at| program.held.get(at)).map_or(0, |(_, held)| u64::from(*held)))
+            }
+            _ => return,
+        };
+        self.add_work(pc, (work, 1, amount));
+    }
+
+    fn add_work(&mut self, pc: Pc, (work, executed, amount): (Work, u64, u64)) {
+        let all = self.work.entry(pc).or_insert((work, 0, 0));
+        all.1 += executed;
+        all.2 = if work == Work::Wait { all.2.max(amount) } else { all.2 + amount };
+    }
+
+    /// What runs beside the threads by source line, in the order of the source.
+    pub(crate) fn work(&self, program: &Program) -> Vec<WorkCost> {
+        let mut lines: BTreeMap<(String, u32, u32, Work), WorkCost> = BTreeMap::new();
+        for (&pc, &(work, executed, amount)) in &self.work {
+            let Some(location) = program.place(pc).location else { continue };
+            let key = (location.file.clone(), location.line, location.column, work);
+            let line = lines.entry(key).or_insert(WorkCost { location, work, executed: 0, amount: 0 });
+            line.executed += executed;
+            line.amount = if work == Work::Wait { line.amount.max(amount) } else { line.amount + amount };
+        }
+        lines.into_values().collect()
+    }
+
     /// One execution of a branch by lanes of which those of `holds` take it.
     pub(crate) fn branch(&mut self, pc: Pc, active: u64, holds: u64) {
         let (executed, divergent) = self.branches.entry(pc).or_default();
@@ -253,6 +331,9 @@ impl Traffic {
     pub(crate) fn merge(&mut self, other: &mut Self) {
         for (pc, cost) in std::mem::take(&mut other.costs) {
             self.add(pc, cost);
+        }
+        for (pc, work) in std::mem::take(&mut other.work) {
+            self.add_work(pc, work);
         }
         for (pc, (executed, divergent)) in std::mem::take(&mut other.branches) {
             let all = self.branches.entry(pc).or_default();

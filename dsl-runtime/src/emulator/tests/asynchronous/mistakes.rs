@@ -395,6 +395,37 @@ fn a_load_that_is_not_waited_for() {
     }
 }
 
+/// Without checks, what is read before the wait shows when the copy landed: late with seed 0, early or late with others.
+#[test]
+fn copies_land_late_and_by_seed_early() {
+    let body = one_load(
+        |body, _, bar| body.make(&[(bar, 1)]),
+        |body, tile, bar| {
+            body.barrier();
+            body.dump_shared(tile, "%d", 256, 64);
+            body.barrier();
+            body.wait(20, bar, "%zero");
+        },
+    );
+    let kernel =
+        Kernel { checks: crate::emulator::Checks::none(), ..hopper(64, 1032, "m:map/bf16/64x8/128 d:out", &body) };
+    let program = kernel.decode();
+    let landed: Vec<bool> = (0..20)
+        .map(|seed| {
+            let source = Buffer::from_bytes(&[1; 1024]);
+            let args = [map_of(&source, 2, &[64, 8], &[64, 8], 128), Arg::Uninit(1024)];
+            let (buffers, values) = bind(&args);
+            let launch = Launch { seed, checks: kernel.checks, ..Launch::new([1, 1, 1], values) };
+            crate::emulator::run(&program, &launch).unwrap();
+            // The first warp's part; the copy may land before the second warp reads.
+            buffers.last().unwrap().read()[0] == 1
+        })
+        .collect();
+    assert!(!landed[0], "with seed 0 copies land as late as they may");
+    let early = landed.iter().filter(|landed| **landed).count();
+    assert!((2..18).contains(&early), "{early} of 20 seeds land the copy early");
+}
+
 #[test]
 fn a_load_that_brings_other_bytes_than_expected() {
     let make = |body: &mut Body, _: &str, bar: &str| body.make(&[(bar, 1)]);
