@@ -39,7 +39,8 @@ impl<const N: usize> Sums<N> {
     const VALUES: &'static [(i64, i64)] = &[(2, 64), (2, 8), (N as i64 / 8, 512)];
 }
 
-/// Lane `4 g + t` of warp `w`: A's columns go by `per` to a thread.
+/// A of m64: warp `w`, lane `4 g + t` holds rows `16 w + g` and `16 w + g + 8`, and in each half of k `pack` neighbours from
+/// `pack t` on.
 const fn left(element: ScalarType, pack: usize) -> OperandSpec {
     let tv = match pack {
         2 => Tv { thread: &[(4, 128), (8, 1), (4, 16)], value: &[(2, 64), (2, 8), (2, 512)] },
@@ -218,8 +219,9 @@ impl PanelLayout {
     /// where k is contiguous, and k where it is not.
     #[inline]
     pub fn byte(&self, line: usize, along: usize) -> usize {
-        let at = along / self.swizzle * self.rows * self.swizzle + line * self.swizzle + along % self.swizzle;
-        swizzled_byte(at as u32, self.swizzle as u32) as usize
+        let swizzle = self.swizzle.max(1);
+        let at = along / swizzle * self.rows * swizzle + line * swizzle + along % swizzle;
+        swizzled_byte(at as u32, swizzle as u32) as usize
     }
 
     /// Bytes at multiples of which a factor starts, so that the swizzle begins anew.
@@ -247,7 +249,7 @@ impl PanelLayout {
     /// Bytes from where a factor begins to step `step` of k, 32 bytes of it along k or 16 rows of a panel across.
     pub fn step_bytes(&self, step: usize) -> usize {
         if self.k_major {
-            let per_panel = self.swizzle / 32;
+            let per_panel = (self.swizzle / 32).max(1);
             step / per_panel * self.rows * self.swizzle + step % per_panel * 32
         } else {
             step * 16 * self.swizzle

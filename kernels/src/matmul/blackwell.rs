@@ -137,5 +137,5 @@ pub fn matmul_tcgen05<T: MmaElement, Out: Float>(
 
 /// Blocks for a matrix of this many rows and columns.
 pub(super) fn blocks(rows: usize, columns: usize) -> usize {
-    rows.div_ceil(BLOCK_M) * columns.div_ceil(BLOCK_N)
+    rows.div_ceil(BLOCK_M).saturating_mul(columns.div_ceil(BLOCK_N))
 }

@@ -131,8 +131,9 @@ impl TensorMemory {
     }
 
     fn part(&self, what: &str, first: usize, columns: usize, loc: Loc) -> RawValue {
-        if columns == 0 || first + columns > self.columns {
-            let message = format!("{what} of columns {first} to {} of tensor memory", first + columns.max(1) - 1);
+        let last = first.saturating_add(columns.max(1) - 1);
+        if columns == 0 || last >= self.columns {
+            let message = format!("{what} of columns {first} to {last} of tensor memory");
             let help = format!("{} columns are allocated", self.columns);
             trace::error(loc, Diagnostic::error(message).help(help));
         }
@@ -248,7 +249,7 @@ impl TmemTile {
             trace::error(loc, Diagnostic::error(message).label("no warp of the block reaches them").help(help));
         }
         let address = match index {
-            Coord::Known(number) => advance(self.address, QUARTER * number.max(0) as usize, Coord::Known(0), loc),
+            Coord::Known(number) => advance(self.address, QUARTER * number.clamp(0, 3) as usize, Coord::Known(0), loc),
             number => {
                 let lanes =
                     arith::binary(Binary::Mul, ScalarType::I32, number.narrow(loc), int(QUARTER << 16, loc), loc);

@@ -86,7 +86,8 @@ pub(super) fn int(value: usize, loc: Loc) -> RawValue {
 pub(super) fn advance_by(base: RawValue, index: Coord, bytes: usize, loc: Loc) -> RawValue {
     match index {
         Coord::Known(0) => base,
-        Coord::Known(index) => advance(base, int(index as usize * bytes, loc), loc),
+        // An index that no memory has may wrap: whoever uses the address is out of bounds.
+        Coord::Known(index) => advance(base, int((index as usize).wrapping_mul(bytes), loc), loc),
         index => {
             advance(base, arith::binary(Binary::Mul, ScalarType::I32, index.narrow(loc), int(bytes, loc), loc), loc)
         }
@@ -121,7 +122,8 @@ impl<T: Scalar> SwizzledTile<T> {
     pub fn row_block(&self, rows: usize, index: impl Coordinate) -> Self {
         let loc = Location::caller();
         let index = index.coordinate(loc);
-        let past = matches!(index, Coord::Known(index) if index < 0 || (index as usize + 1) * rows > self.shape.rows);
+        let all = self.shape.rows;
+        let past = matches!(index, Coord::Known(index) if index < 0 || (index as usize + 1).saturating_mul(rows) > all);
         if rows == 0 || !rows.is_multiple_of(8) || past {
             let message = format!("a tile of {} rows has no such block of {rows} rows", self.shape.rows);
             trace::error(
@@ -140,7 +142,8 @@ impl<T: Scalar> SwizzledTile<T> {
         let index = index.coordinate(loc);
         let panel = self.shape.swizzle / T::BYTES;
         let all = self.shape.columns;
-        let past = matches!(index, Coord::Known(index) if index < 0 || (index as usize + 1) * columns > all);
+        let past =
+            matches!(index, Coord::Known(index) if index < 0 || (index as usize + 1).saturating_mul(columns) > all);
         if columns == 0 || !columns.is_multiple_of(panel) || past {
             let message = format!("a tile of {all} columns has no such block of {columns} columns");
             let help = format!("blocks of columns are whole panels, here of {panel}, and lie inside of the tile");
