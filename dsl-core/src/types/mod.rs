@@ -35,9 +35,10 @@ pub use collectives::{
 };
 pub(crate) use hopper::MapUse;
 pub use hopper::{
-    Accumulator, BarrierSetup, Columns, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, Schedule, SwizzledRing,
-    SwizzledTile, TensorMap, Ticket, TileOrder, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
-    tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma, wgmma_add,
+    Accumulator, BarrierSetup, Columns, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, Schedule,
+    SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement,
+    cluster_rank, cluster_sync, fence_proxy, tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma,
+    wgmma_add,
 };
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
 pub use index_math::{IndexInt, KernelMath, offset_of};

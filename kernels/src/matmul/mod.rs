@@ -11,7 +11,7 @@
 //!
 //! | file | runs on |
 //! |---|---|
-//! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors |
+//! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors; not where a tiling of `mma` is asked for |
 //! | [`blackwell`] | sm_100a, unless a tiling of `mma` is asked for |
 //! | [`mma`] | other NVIDIA chips, and what `hopper` does not take |
 //! | [`mfma`] | AMD chips |

@@ -15,7 +15,7 @@ const LARGE: [(usize, usize, usize, bool); 4] =
 /// Query heads on key heads: each its own, in groups, and all on one.
 const HEADS: [(usize, usize); 3] = [(2, 2), (6, 2), (3, 1)];
 
-/// All of them.
+/// Every pair of `seqlen_q` and `seqlen_kv` of the lists above.
 pub(super) fn every_length() -> impl Iterator<Item = (usize, usize)> {
     let large = LARGE.into_iter().map(|(seqlen_q, seqlen_kv, ..)| (seqlen_q, seqlen_kv));
     SMALL.into_iter().chain(MEDIUM).chain(large)

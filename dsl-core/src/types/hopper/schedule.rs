@@ -1,7 +1,7 @@
 //! Persistent blocks: who works on what, and in which order.
 //!
-//! A grid of as many blocks as run at once goes through numbered pieces of work. Either each block takes every so
-//! manieth number, or blocks draw numbers from a counter in global memory; a kernel is written for both alike.
+//! A grid of as many blocks as run at once goes through numbered pieces of work. Either each of `n` blocks takes every
+//! `n`-th number, or blocks draw numbers from a counter in global memory; a kernel is written for both alike.
 
 use std::panic::Location;
 

@@ -197,7 +197,7 @@ impl TensorMemory {
         self.cells.get_mut(cells).unwrap_or_default().fill(UNWRITTEN);
     }
 
-    /// Frees an allocation that `ordered` says this thread is behind all uses of.
+    /// Frees an allocation; `order` says how its uses stand to this thread, which must be behind them all.
     pub(crate) fn free(
         &mut self,
         (address, columns): (u32, u32),
@@ -348,7 +348,7 @@ impl TensorMemory {
         self.cells.get_mut(at..at + count as usize).unwrap_or_default()
     }
 
-    /// The index of a thread among those that start products; `component` gives a new one its component.
+    /// A thread among those that start products; `component` gives a new one its component.
     pub(crate) fn issuer(&mut self, warp: u32, lane: u32, component: impl FnOnce() -> u32) -> &mut Issuer {
         let found = self.issuers.iter().position(|issuer| issuer.warp == warp && issuer.lane == lane);
         let index = found.unwrap_or_else(|| {

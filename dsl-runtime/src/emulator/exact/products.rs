@@ -228,12 +228,12 @@ impl Follower {
         }
     }
 
-    /// Eight rows of A's fragments of a warpgroup's product, from registers: `16 k` numbers.
+    /// A warp's 16 rows of A of a warpgroup's product, from registers: `16 k` numbers, row after row.
     pub(crate) fn fragments(&self, regs: &Registers<'_>, fragments: &[Reg], ty: InputType, k: usize) -> Vec<Number> {
         let (format, step) = (Format::from(ty), ty.step());
         let mut numbers = vec![Number::ZERO; 16 * k];
         for (index, &reg) in fragments.iter().enumerate() {
-            // As in `asynchronous::operand`: rows 8 (i % 2) .. + 8, the half i / 2 of a step's k.
+            // As `WgmmaSpec::a` lays registers out: rows 8 (i % 2) .. + 8, the half i / 2 of a step's k.
             let (part, first_row) = (index % 4, 8 * (index % 2));
             let first_k = index / 4 * step + part / 2 * (step / 2);
             for row in 0..8 {
