@@ -140,6 +140,12 @@ impl Scheduler<'_, '_> {
         let (program, rank) = (self.program, index / self.warps);
         let Some(memory) = self.memories.get(rank) else { return Ok(()) };
         let number = warp.index;
+        if let Some(state) = memory.asynchronous
+            && let Err(fault) = state.borrow_mut().land_some()
+        {
+            return Self::landing_failed(*fault);
+        }
+        // After what landed, which may have been in another block.
         if let Some(races) = memory.races.filter(|_| self.memories.len() > 1) {
             races.borrow_mut().enter(rank as u32);
         }
@@ -156,11 +162,6 @@ impl Scheduler<'_, '_> {
         if matches!(stop, Stop::Wraps) {
             warp.follower = Some(Box::new(Follower::new(program, number)));
             stop = interpret_followed(program, warp, memory);
-        }
-        if let Some(state) = memory.asynchronous.filter(|_| !matches!(stop, Stop::Fault(_)))
-            && let Err(fault) = state.borrow_mut().land_some()
-        {
-            return Self::landing_failed(*fault);
         }
         let Some(barriers) = self.barriers.get_mut(rank) else { return Ok(()) };
         let next = match stop {

@@ -145,10 +145,10 @@ fn an_instruction_that_the_chip_lacks() {
     insta::assert_snapshot!(refusal(&asynchronous_copy::new(), Target::GFX942), @"
     `lw.cp_async` does not exist on gfx942
       at `cp_async::<4>(memory.at(thread_id(X)), x.at(thread_id(X)), Bool::from(true));`: AMD CDNA3 (MI300X, MI325X) has no such instruction
-      help: global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`
+      help: use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`
     `lw.cp_async_wait` does not exist on gfx942
       at `cp_async_wait(0);`: AMD CDNA3 (MI300X, MI325X) has no such instruction
-      help: global memory goes to LDS through registers there: `place.store_vec(source.load_vec())`
+      help: use `load_to_shared`, whose lanes land side by side, or registers: `place.store_vec(source.load_vec())`
     ");
     let dev = Device::emulator(Target::SM_80).unwrap();
     let mut y = dev.tensor_zeros::<f32, 1>([64]).unwrap();

@@ -66,7 +66,7 @@ impl Indices {
         match name {
             "llvm.getelementptr" if op.operand_count() > 1 => return self.add(operand(1), SIGNED),
             "lw.buffer_load" => return self.add(operand(2), SIGNED),
-            "lw.buffer_store" => return self.add(operand(3), SIGNED),
+            "lw.buffer_store" | "lw.buffer_load_lds" => return self.add(operand(3), SIGNED),
             "lw.tma_load" | "lw.tma_store" => {
                 // Addresses and maps are no integers; their kinds are never asked for.
                 return (0..op.operand_count()).fold(false, |grown, index| self.add(operand(index), SIGNED) | grown);

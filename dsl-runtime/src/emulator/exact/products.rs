@@ -217,14 +217,18 @@ impl Follower {
         let number = |spots: &[Spot], index: usize, format: Format| {
             spots.get(index).map_or(Number::ZERO, |&spot| self.number(now.regs, place(spot, format), format))
         };
-        // All lists count with the first dimension fastest.
+        // All lists count with the first dimension fastest, one block of the product after the other.
         let [m, n, k] = op.spec.shape;
-        let a = Matrix::new(m, k, |row, k| number(&op.a, row + k * m, of_a));
-        let b = Matrix::new(n, k, |column, k| number(&op.b, column + k * n, of_b));
-        for (index, (&c, &d)) in op.c.iter().zip(&op.d).enumerate() {
-            let before = self.number(now.regs, place(c, of_c), of_c);
-            let terms = terms(a.row(index % m).iter().copied().zip(b.row(index / m).iter().copied()));
-            self.predict_sum((place(d, of_c), d.lane, of_c), before, terms);
+        for block in 0..op.d.len() / (m * n).max(1) {
+            let (of_block_a, of_block_b) = (block * m * k, block * n * k);
+            let a = Matrix::new(m, k, |row, k| number(&op.a, of_block_a + row + k * m, of_a));
+            let b = Matrix::new(n, k, |column, k| number(&op.b, of_block_b + column + k * n, of_b));
+            let sums = op.c.iter().zip(&op.d).skip(block * m * n).take(m * n);
+            for (index, (&c, &d)) in sums.enumerate() {
+                let before = self.number(now.regs, place(c, of_c), of_c);
+                let terms = terms(a.row(index % m).iter().copied().zip(b.row(index / m).iter().copied()));
+                self.predict_sum((place(d, of_c), d.lane, of_c), before, terms);
+            }
         }
     }
 
