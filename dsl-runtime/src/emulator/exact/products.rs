@@ -219,10 +219,15 @@ impl Follower {
         };
         // All lists count with the first dimension fastest, one block of the product after the other.
         let [m, n, k] = op.spec.shape;
-        for block in 0..op.d.len() / (m * n).max(1) {
-            let (of_block_a, of_block_b) = (block * m * k, block * n * k);
-            let a = Matrix::new(m, k, |row, k| number(&op.a, of_block_a + row + k * m, of_a));
-            let b = Matrix::new(n, k, |column, k| number(&op.b, of_block_b + column + k * n, of_b));
+        let blocks: Vec<_> = (0..op.d.len() / (m * n).max(1))
+            .map(|block| {
+                let (of_block_a, of_block_b) = (block * m * k, block * n * k);
+                let a = Matrix::new(m, k, |row, k| number(&op.a, of_block_a + row + k * m, of_a));
+                let b = Matrix::new(n, k, |column, k| number(&op.b, of_block_b + column + k * n, of_b));
+                (a, b)
+            })
+            .collect();
+        for (block, (a, b)) in blocks.iter().enumerate() {
             let sums = op.c.iter().zip(&op.d).skip(block * m * n).take(m * n);
             for (index, (&c, &d)) in sums.enumerate() {
                 let before = self.number(now.regs, place(c, of_c), of_c);
