@@ -21,6 +21,7 @@ mod constructs;
 mod cuda;
 mod differential;
 mod exact;
+mod faults;
 mod frontend;
 mod kernels;
 mod launch;

@@ -385,7 +385,8 @@ fn copies_by_any_number_of_threads() {
 /// AMD's ways: bounded accesses, and copies straight to LDS, swizzled or not, at the end of a tensor or not.
 #[test]
 fn copies_by_the_atoms_of_amd() {
-    let (half, single): (fn(f32) -> f16, fn(f32) -> f32) = (f16::from_f32, |x| x);
+    let half: fn(f32) -> f16 = f16::from_f32;
+    let single: fn(f32) -> f32 = |x| x;
     let parts = |atom, places, values, tile, vector, between| Parts { atom, places, values, tile, vector, between };
     for target in CDNA {
         for between in [Between::Plain, Between::Threes, Between::Swizzled] {
@@ -483,7 +484,7 @@ fn shared_memory_is_used_again_for_another_type() {
     let wanted: Vec<f32> = (0..32).map(|at| at as f32 + 0.25).collect();
     assert_eq!(y.to_vec().unwrap(), wanted);
 
-    let refusal = |rows, stage| in_one_memory::new(rows, stage).mlir(&Target::SM_80).unwrap_err().to_string();
+    let refusal = |rows, stage| in_one_memory::new(rows, stage).mlir(Target::SM_80).unwrap_err().to_string();
     let text = refusal(9, false);
     assert!(text.contains("Sw<0,0,0> o 0 o (9,8):(8,1) of f32 takes 288 bytes of a tensor of 256"), "{text}");
     assert!(text.contains("there is not room enough"), "{text}");

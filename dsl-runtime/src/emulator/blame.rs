@@ -7,7 +7,7 @@ use super::memory::{AccessFault, GlobalMemory};
 use super::op::{Access, Op, Pc};
 use super::program::Program;
 use super::report::{Address, Report, ReportKind};
-use super::schedule::{BlockFailure, Position, Status};
+use super::schedule::{BlockFailure, Position, Status, blamed};
 
 /// Position `linear` of a box, x fastest.
 pub(crate) fn unflatten(linear: u64, dims: [u32; 3]) -> [u32; 3] {
@@ -293,7 +293,7 @@ impl Scene<'_> {
 
     fn stuck(&self, positions: &[Position]) -> Report {
         let done = positions.iter().any(|p| p.status == Status::Done);
-        let waiting = positions.iter().find(|p| p.status != Status::Done);
+        let waiting = blamed(positions);
         let at_barrier = positions.iter().all(|p| matches!(p.status, Status::Done | Status::Barrier));
         let (kind, message) = if at_barrier && done {
             let kind = ReportKind::DivergentBarrier;
@@ -304,6 +304,11 @@ impl Scene<'_> {
         let first = waiting.or(positions.first());
         let mut report = self.at(kind, message, first.map_or(0, |p| p.pc));
         report.warp = waiting.map(|p| p.warp);
+        if let Some(position) = waiting
+            && let Status::Waiting(wait) = position.status
+        {
+            report.help = self.waiting(position, wait).1;
+        }
         for position in positions {
             let warp = match self.program.cluster_blocks() {
                 1 => format!("warp {}", position.warp),

@@ -179,6 +179,13 @@ impl Scene<'_> {
                 format!("block {rank} of the cluster has ended, and its shared memory with it"),
                 "let no block end before the others are done with it: `pipeline.drain(..)`, or a last `cluster_sync()`",
             ),
+            F::MayHaveEnded { rank } => (
+                ReportKind::Mbarrier,
+                format!(
+                    "nothing orders this arrival before the end of block {rank} of the cluster, and of its shared memory"
+                ),
+                "let no block end before the others are done with it: `pipeline.drain(..)`, or a last `cluster_sync()`",
+            ),
             F::NotUniform { what, values: [first, other] } => (
                 ReportKind::NotUniform,
                 format!("the {what} is not the same in all lanes of the warp: {first} and {other}"),
@@ -295,14 +302,16 @@ impl Scene<'_> {
                 let name = self.mbarrier(address);
                 let Some(barrier) = &position.mbarrier else { return (format!("for the mbarrier {name}"), None) };
                 let arrived = barrier.count - barrier.pending;
+                let bytes = match barrier.bytes {
+                    bytes if bytes < 0 => format!("{} bytes more than the {} expected", -bytes, barrier.expected),
+                    bytes => format!("{bytes} of {} bytes still to come", barrier.expected),
+                };
                 let text = format!(
                     "for parity {parity} of the mbarrier {name}, which is in phase {} (parity {}): {arrived} of {} \
-                     arrivals, {} of {} bytes still to come",
+                     arrivals, {bytes}",
                     barrier.phase,
                     barrier.parity(),
                     barrier.count,
-                    barrier.bytes,
-                    barrier.expected
                 );
                 let help = match () {
                     () if arrived == 0 && barrier.bytes == 0 && barrier.phase > 0 => {

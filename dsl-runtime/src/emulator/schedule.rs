@@ -331,10 +331,19 @@ impl Scheduler<'_, '_> {
                 }
             })
             .collect();
-        let first = positions.iter().find(|position| position.status != Status::Done);
-        let rank = first.map_or(0, |position| position.rank);
+        let rank = blamed(&positions).map_or(0, |position| position.rank);
         Box::new(ClusterFailure { rank, failure: BlockFailure::Stuck { positions } })
     }
+}
+
+/// The warp whose wait says most of why no warp can run: one at an mbarrier at which all have arrived, and whose bytes are
+/// not those that were expected, or else the first that waits.
+pub(crate) fn blamed(positions: &[Position]) -> Option<&Position> {
+    let lacks_bytes = |position: &&Position| {
+        position.mbarrier.as_ref().is_some_and(|barrier| barrier.pending == 0 && barrier.bytes != 0)
+    };
+    let waiting = || positions.iter().find(|position| position.status != Status::Done);
+    positions.iter().find(lacks_bytes).or_else(waiting)
 }
 
 /// Counts a warp in at a named barrier.

@@ -417,6 +417,10 @@ impl Context<'_, '_, '_> {
             }
             self.barrier(rank, at, lane, false)?;
             let races = self.state.races;
+            if let Some(races) = races.filter(|_| rank != self.block.rank) {
+                let (component, tick) = races.borrow().moment(self.warp);
+                self.state.arrives_from_afar(rank, component, (tick, self.pc));
+            }
             let Some(barrier) = self.state.barrier(rank, at) else { continue };
             if let Some(races) = races {
                 races.borrow_mut().release_to(self.warp, &mut barrier.current);

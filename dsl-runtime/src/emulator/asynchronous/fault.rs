@@ -21,6 +21,8 @@ pub(crate) enum AsyncFault {
     NoSuchRank { rank: u32, blocks: u32 },
     /// All warps of that block have ended.
     BlockEnded { rank: u32 },
+    /// That block has not waited for this arrival before its end.
+    MayHaveEnded { rank: u32 },
     /// A value that must be the same in all lanes is not.
     NotUniform { what: &'static str, values: [u32; 2] },
     /// A named barrier that does not exist.

@@ -49,6 +49,8 @@ pub(crate) struct BlockState {
     /// Of each warpgroup, the component of its products in the clocks, and the tick at which each was computed.
     pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
     pub(crate) tensor: TensorMemory,
+    /// The last arrival of each warp of another block, by the warp's component of the clocks: when and where.
+    arrivals: BTreeMap<u32, (u32, Pc)>,
 }
 
 /// What the warps of a cluster share.
@@ -106,6 +108,7 @@ impl BlockState {
             products: (0..warps).map(|_| WgmmaQueue::default()).collect(),
             computed: vec![(None, Vec::new()); warps.div_ceil(4)],
             tensor: TensorMemory::default(),
+            arrivals: BTreeMap::new(),
         }
     }
 
@@ -250,6 +253,27 @@ impl<'a> AsyncState<'a> {
         self.blocks.get_mut(rank as usize)?.barriers.get_mut(&address)
     }
 
+    /// A warp of another block arrives at an mbarrier of this one.
+    pub(crate) fn arrives_from_afar(&mut self, rank: u32, component: u32, moment: (u32, Pc)) {
+        if let Some(block) = self.blocks.get_mut(rank as usize) {
+            block.arrivals.insert(component, moment);
+        }
+    }
+
+    /// An arrival from another block that no warp of the block knows of at its end: it might have come after.
+    fn arrival_at_the_end(&self) -> Option<LateFault> {
+        let races = &mut *self.races?.borrow_mut();
+        self.blocks.iter().zip(0..).find_map(|(block, rank)| {
+            races.enter(rank);
+            let warps = block.registers.len() as u32;
+            let unseen =
+                |&(&from, &(tick, _)): &(&u32, &(u32, Pc))| !(0..warps).any(|warp| races.has_seen(warp, (from, tick)));
+            let (&from, &(_, pc)) = block.arrivals.iter().find(unseen)?;
+            let fault = AsyncFault::MayHaveEnded { rank };
+            Some(LateFault { rank: from / warps, warp: Some(from % warps), pc, fault })
+        })
+    }
+
     /// The clocks' component of what copies complete at an mbarrier. When there are too many mbarriers, some share
     /// one: then a race between their copies may not be found.
     pub(crate) fn component(&mut self, rank: u32, address: u32) -> u32 {
@@ -392,7 +416,7 @@ impl<'a> AsyncState<'a> {
             let &(rank, _, pc) = self.early.first()?;
             Some(LateFault { rank, warp: None, pc, fault: AsyncFault::NeverWaited })
         };
-        unfinished.or_else(unawaited).or_else(|| {
+        let left = unfinished.or_else(unawaited).or_else(|| {
             self.blocks.iter().enumerate().find_map(|(rank, block)| {
                 let rank = rank as u32;
                 if let Some((warp, pc)) = block.tensor.unfinished() {
@@ -406,6 +430,7 @@ impl<'a> AsyncState<'a> {
                 let fault = AsyncFault::Warpgroup { warp, other: pc };
                 Some(LateFault { rank, warp: Some(warp), pc, fault })
             })
-        })
+        });
+        left.or_else(|| self.arrival_at_the_end())
     }
 }

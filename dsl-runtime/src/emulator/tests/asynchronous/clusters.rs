@@ -158,11 +158,15 @@ fn an_arrival_at_a_block_that_has_ended() {
             crate::emulator::run(&program, &launch).err().map(|report| *report)
         })
         .collect();
-    assert!(!found.is_empty());
-    for report in found {
-        assert_eq!((report.kind, line(&report)), (ReportKind::Mbarrier, Some(10)), "{report}");
-        assert_eq!(report.message, "block 0 of the cluster has ended, and its shared memory with it");
+    // Whether the block has ended by then or only may have: each order shows it.
+    assert_eq!(found.len(), 20);
+    let ended = "block 0 of the cluster has ended, and its shared memory with it";
+    let may_have = "nothing orders this arrival before the end of block 0 of the cluster, and of its shared memory";
+    for report in &found {
+        assert_eq!((report.kind, line(report)), (ReportKind::Mbarrier, Some(10)), "{report}");
+        assert!([ended, may_have].contains(&report.message.as_str()), "{report}");
     }
+    assert!(found.iter().any(|report| report.message == ended));
 }
 
 #[test]
