@@ -21,8 +21,9 @@ import math
 import os
 import random
 import re
-import subprocess
 import sys
+
+import common
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 HEAD_DIMS = (64, 128, 256)
@@ -40,13 +41,7 @@ def compile_kernel(program, folder, head_dim, seqlen, causal):
     """The trace, which describes the kernel, and a cubin or PTX."""
     path = os.path.join(folder, name_of(head_dim, seqlen, causal))
     settings = {"dtype": "bf16", "head_dim": head_dim, "causal": str(causal).lower(), "seqlen": seqlen}
-    command = [program, "compile", "fmha_fwd", "--target", "sm_90a"]
-    command += [word for setting in settings.items() for word in ("--set", "%s=%s" % setting)]
-    subprocess.run(command + ["--emit", "trace", "-o", path + ".mlir"], check=True)
-    made = subprocess.run(command + ["--emit", "cubin", "-o", path + ".image"], capture_output=True)
-    if made.returncode:
-        subprocess.run(command + ["--emit", "ptx", "-o", path + ".image"], check=True)
-    return path
+    common.compile_kernel(program, "fmha_fwd", settings, path)
 
 
 class Kernel:
@@ -60,11 +55,7 @@ class Kernel:
         self.shared = number(r"lw\.shared_bytes = (\d+)")
         boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
         self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes[:3]]
-        image = open(path + ".image", "rb").read() + b"\0"
-        module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
-        driver("cuModuleLoadData", ctypes.byref(module), image)
-        driver("cuModuleGetFunction", ctypes.byref(self.function), module, b"fmha_fwd_hopper")
-        driver("cuFuncSetAttribute", self.function, 8, self.shared)
+        self.function = common.load_function(driver, path + ".image", "fmha_fwd_hopper", self.shared)
         self.block_m = (self.threads // 128 - 1) * 64
 
     def tensor_map(self, tensor, box, swizzle):
@@ -102,19 +93,6 @@ class Kernel:
             self.driver("cuLaunchKernel", self.function, grid, 1, 1, self.threads, 1, 1, self.shared, stream, arguments, None)
 
         return launch
-
-
-def load_driver():
-    library = ctypes.CDLL("libcuda.so.1")
-
-    def call(function, *arguments):
-        status = getattr(library, function)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            library.cuGetErrorString(status, ctypes.byref(text))
-            raise RuntimeError(f"{function}: {text.value.decode() if text.value else status}")
-
-    return call
 
 
 def exact(torch, q, k, v, causal, scale):
@@ -184,10 +162,6 @@ def measure(torch, driver, folder, shape, rounds, launches):
     return {name: (2 * SIDE**3 if name == "matmul" else operations) / time / 1e9 for name, time in times.items()}
 
 
-def geometric_mean(numbers):
-    return math.exp(sum(map(math.log, numbers)) / len(numbers))
-
-
 def draw(rows, path):
     """Ratios to the best peer, one bar a shape."""
     width, height, left, top, scale = 14 * len(rows) + 60, 240, 40, 20, 320
@@ -232,7 +206,7 @@ def main():
     torch.cuda.init()
     torch.manual_seed(0)
     torch.zeros(1, device="cuda")
-    driver = load_driver()
+    driver = common.load_driver()
     rows = []
     for shape in shapes:
         speeds = measure(torch, driver, folder, shape, options.rounds, options.launches)
@@ -243,7 +217,7 @@ def main():
         print(f"D {shape[0]:3} N {shape[1]:5} {'causal' if shape[2] else 'full  '} " +
               "  ".join(f"{name} {speed:.0f}" for name, speed in speeds.items()) + f"  ratio {row['ratio']:.3f}  share {row['share']:.3f}", flush=True)
     ratios = [row["ratio"] for row in rows]
-    print(f"geometric mean of the ratios {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    print(f"geometric mean of the ratios {common.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
     with open(options.csv, "w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()

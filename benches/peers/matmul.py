@@ -23,8 +23,9 @@ import math
 import os
 import random
 import re
-import subprocess
 import sys
+
+import common
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 CUBES = [(n, n, n) for n in (1024, 1536, 2048, 3072, 4096, 6144, 8192)]
@@ -48,13 +49,7 @@ def compile_kernel(program, folder, kind, shape):
     settings = dict(zip(("rows", "columns", "inner"), shape))
     if kind != "fp8":
         settings |= {"dtype": "bf16", "out": "same", "b": kind}
-    command = [program, "compile", "matmul_fp8" if kind == "fp8" else "matmul", "--target", "sm_90a"]
-    command += [word for setting in settings.items() for word in ("--set", "%s=%s" % setting)]
-    subprocess.run(command + ["--emit", "trace", "-o", path + ".mlir"], check=True)
-    made = subprocess.run(command + ["--emit", "cubin", "-o", path + ".image"], capture_output=True)
-    if made.returncode:
-        subprocess.run(command + ["--emit", "ptx", "-o", path + ".image"], check=True)
-    return path
+    common.compile_kernel(program, "matmul_fp8" if kind == "fp8" else "matmul", settings, path)
 
 
 class Kernel:
@@ -72,11 +67,7 @@ class Kernel:
         boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
         self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes]
         self.along_k = bool(re.search(r'b_layout = "k:', text))
-        image = open(path + ".image", "rb").read() + b"\0"
-        module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
-        driver("cuModuleLoadData", ctypes.byref(module), image)
-        driver("cuModuleGetFunction", ctypes.byref(self.function), module, self.name.encode())
-        driver("cuFuncSetAttribute", self.function, 8, self.shared)
+        self.function = common.load_function(driver, path + ".image", self.name, self.shared)
 
     def tensor_map(self, torch, tensor, box, swizzle):
         """128 bytes, aligned to 64 (CUDA driver API, cuTensorMapEncodeTiled)."""
@@ -121,19 +112,6 @@ class Kernel:
             self.driver("cuLaunchKernel", self.function, grid, 1, 1, self.threads, 1, 1, self.shared, stream, arguments, None)
 
         return launch
-
-
-def load_driver():
-    library = ctypes.CDLL("libcuda.so.1")
-
-    def call(function, *arguments):
-        status = getattr(library, function)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            library.cuGetErrorString(status, ctypes.byref(text))
-            raise RuntimeError(f"{function}: {text.value.decode() if text.value else status}")
-
-    return call
 
 
 def graph_of(torch, run, launches):
@@ -219,10 +197,6 @@ def measure(torch, driver, folder, kind, shape, rounds, milliseconds):
     return tile, {name: 2 * rows * columns * inner / time / 1e9 for name, time in times.items()}
 
 
-def geometric_mean(numbers):
-    return math.exp(sum(map(math.log, numbers)) / len(numbers))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--csv", default="matmul.csv")
@@ -248,7 +222,7 @@ def main():
     torch.cuda.init()
     torch.manual_seed(0)
     torch.zeros(1, device="cuda")
-    driver = load_driver()
+    driver = common.load_driver()
     rows = []
     for kind, shape in cases:
         tile, speeds = measure(torch, driver, folder, kind, shape, options.rounds, options.milliseconds)
@@ -260,7 +234,7 @@ def main():
     for kind in SHAPES:
         ratios = [row["ratio"] for row in rows if row["kind"] == kind]
         if ratios:
-            print(f"{kind}: geometric mean of the ratios {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+            print(f"{kind}: geometric mean of the ratios {common.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
     fields = ["kind", "m", "n", "k", "tile", "ratio", "lacewing", "cublas", "cublas_slow"]
     with open(options.csv, "w", newline="") as file:
         writer = csv.DictWriter(file, fields, lineterminator="\n", restval="")
