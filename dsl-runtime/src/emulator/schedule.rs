@@ -145,7 +145,6 @@ impl Scheduler<'_, '_> {
         {
             return Self::landing_failed(*fault);
         }
-        // After what landed, which may have been in another block.
         if let Some(races) = memory.races.filter(|_| self.memories.len() > 1) {
             races.borrow_mut().enter(rank as u32);
         }

@@ -555,9 +555,6 @@ impl Context<'_, '_, '_> {
             }
             if self.state.is_early() {
                 let landed = self.state.land_newest(receivers.count_ones());
-                if let Some(mut races) = self.races() {
-                    races.enter(self.block.rank);
-                }
                 landed.map_err(|fault| match *fault {
                     LandFault::Late(late) => {
                         (lane, FaultKind::At { pc: late.pc, kind: Box::new(FaultKind::Async(Box::new(late.fault))) })

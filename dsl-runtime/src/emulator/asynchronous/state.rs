@@ -332,7 +332,22 @@ impl<'a> AsyncState<'a> {
         Ok(true)
     }
 
+    /// What lands may be in another block than the warp that runs: its accesses are noted there, and those that follow
+    /// where they were before.
+    pub(super) fn elsewhere<T>(&mut self, landing: impl FnOnce(&mut Self) -> T) -> T {
+        let place = self.races.map(|races| races.borrow().place());
+        let result = landing(self);
+        if let (Some(races), Some(place)) = (self.races, place) {
+            races.borrow_mut().go_back(place);
+        }
+        result
+    }
+
     fn land(&mut self, transfer: &Transfer) -> Landing {
+        self.elsewhere(|state| state.land_there(transfer))
+    }
+
+    fn land_there(&mut self, transfer: &Transfer) -> Landing {
         let Transfer { pc, rank, barrier: address, bytes, destination, .. } = *transfer;
         let map = self.maps.get(transfer.map as usize).and_then(Option::as_ref);
         if let (Some(map), Some(shared)) = (map, self.shared.get(rank as usize)) {

@@ -476,7 +476,11 @@ impl AsyncState<'_> {
     }
 
     /// Completes what a thread has started, up to one commit.
-    pub(super) fn land_commit(&mut self, (rank, number, place): (usize, usize, usize)) -> Landing {
+    pub(super) fn land_commit(&mut self, commit: (usize, usize, usize)) -> Landing {
+        self.elsewhere(|state| state.land_commit_there(commit))
+    }
+
+    fn land_commit_there(&mut self, (rank, number, place): (usize, usize, usize)) -> Landing {
         for _ in 0..=place {
             let issuer = self.blocks.get_mut(rank).and_then(|block| block.tensor.issuers.get_mut(number));
             let Some(issuer) = issuer else { return Ok(()) };

@@ -148,6 +148,16 @@ impl SharedRaces {
         self.first_warp = rank * self.warps_of_block as u32;
     }
 
+    /// Where the accesses that follow are noted, for [`SharedRaces::go_back`].
+    pub(crate) fn place(&self) -> (u32, usize) {
+        (self.first_warp, self.first_cell)
+    }
+
+    /// The accesses that follow are noted where those before [`SharedRaces::place`] were.
+    pub(crate) fn go_back(&mut self, (first_warp, first_cell): (u32, usize)) {
+        (self.first_warp, self.first_cell) = (first_warp, first_cell);
+    }
+
     /// The accesses that follow are to the memory of this block.
     pub(crate) fn reach(&mut self, rank: u32) {
         self.first_cell = rank as usize * self.cells_of_block;
