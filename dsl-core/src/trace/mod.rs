@@ -5,6 +5,7 @@
 //! open region. Regions are opened and closed by `crate::rt`.
 
 mod ir_type;
+mod once;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,12 +20,13 @@ use crate::mlir::{self, IrContext};
 use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
 
 pub use ir_type::{IrType, Space};
+pub(crate) use once::{Operand, once};
 
 /// A place in the user's source, as `#[track_caller]` hands it down.
 pub type Loc = &'static Location<'static>;
 
 /// A traced value. Copying it copies the number; it means something only in the trace that made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawValue {
     index: u32,
     /// Which trace made it: 0 for none.
@@ -37,7 +39,7 @@ impl RawValue {
 }
 
 /// An attribute to be put on an op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Attr {
     /// A 64-bit integer.
     Int(i64),
@@ -63,13 +65,24 @@ struct Info {
 struct OpenRegion {
     id: u32,
     block: Block<'static>,
+    /// Whether it is the body of a loop, or its condition.
+    repeats: bool,
     /// Constants that this region already has.
     constants: HashMap<(IrType, u64), RawValue>,
+    /// Operations that are made once, of this region.
+    once: HashMap<once::Key, RawValue>,
+}
+
+impl OpenRegion {
+    fn new(id: u32, block: Block<'static>, repeats: bool) -> Self {
+        Self { id, block, repeats, constants: HashMap::new(), once: HashMap::new() }
+    }
 }
 
 /// A region whose end has been reached, not yet part of an op.
 pub(crate) struct ClosedRegion {
     id: u32,
+    repeats: bool,
     pub(crate) block: Block<'static>,
 }
 
@@ -244,6 +257,15 @@ impl Trace {
 
     /// Opens a region whose block has arguments of the given types.
     pub(crate) fn open_region(&mut self, arguments: &[IrType], loc: Loc) -> Vec<RawValue> {
+        self.open(arguments, false, loc)
+    }
+
+    /// [`Trace::open_region`] of a loop: of its body, or of its condition.
+    pub(crate) fn open_loop(&mut self, arguments: &[IrType], loc: Loc) -> Vec<RawValue> {
+        self.open(arguments, true, loc)
+    }
+
+    fn open(&mut self, arguments: &[IrType], repeats: bool, loc: Loc) -> Vec<RawValue> {
         self.check_size(loc);
         let location = self.location(loc);
         let context = self.context();
@@ -256,7 +278,7 @@ impl Trace {
             let value = block.argument(index).ok().map(mlir::extend_value);
             handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, loc }));
         }
-        self.open.push(OpenRegion { id, block, constants: HashMap::new() });
+        self.open.push(OpenRegion::new(id, block, repeats));
         handles
     }
 
@@ -266,7 +288,7 @@ impl Trace {
         if let Some(entry) = self.regions.get_mut(region.id as usize) {
             entry.1 = true;
         }
-        Some(ClosedRegion { id: region.id, block: region.block })
+        Some(ClosedRegion { id: region.id, repeats: region.repeats, block: region.block })
     }
 
     /// Opens a region again, to append to it.
@@ -274,7 +296,7 @@ impl Trace {
         if let Some(entry) = self.regions.get_mut(region.id as usize) {
             entry.1 = false;
         }
-        self.open.push(OpenRegion { id: region.id, block: region.block, constants: HashMap::new() });
+        self.open.push(OpenRegion::new(region.id, region.block, region.repeats));
     }
 
     fn push_value(&mut self, info: Info) -> RawValue {
@@ -384,6 +406,18 @@ impl Trace {
         regions: Vec<Region<'static>>,
         loc: Loc,
     ) -> Vec<RawValue> {
+        let innermost = self.open.len().saturating_sub(1);
+        self.emit_at(innermost, (name, operands, results, attributes), regions, loc)
+    }
+
+    /// Appends an op to an open region, counted from the outermost.
+    fn emit_at(
+        &mut self,
+        depth: usize,
+        (name, operands, results, attributes): (&str, &[RawValue], &[IrType], &[(&str, Attr)]),
+        regions: Vec<Region<'static>>,
+        loc: Loc,
+    ) -> Vec<RawValue> {
         self.check_size(loc);
         let resolved: Option<Vec<_>> = operands.iter().map(|&operand| self.resolve(operand, loc)).collect();
         let context = self.context();
@@ -400,8 +434,8 @@ impl Trace {
                 .add_regions_vec(regions);
             builder.build().ok()
         });
-        let region = self.open.last().map_or(u32::MAX, |region| region.id);
-        let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.last()) {
+        let region = self.open.get(depth).map_or(u32::MAX, |region| region.id);
+        let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.get(depth)) {
             (Some(operation), Some(region)) => {
                 let operation = region.block.append_operation(operation);
                 (0..results.len()).map(|index| operation.result(index).ok().map(mlir::extend_value)).collect()
@@ -428,8 +462,14 @@ impl Trace {
 
     /// A constant of an integer, boolean or float type, given by its bits.
     pub(crate) fn constant(&mut self, ty: ScalarType, constant: Constant, loc: Loc) -> RawValue {
+        self.constant_at(self.open.len().saturating_sub(1), ty, constant, loc)
+    }
+
+    /// [`Trace::constant`] in an open region, counted from the outermost.
+    fn constant_at(&mut self, depth: usize, ty: ScalarType, constant: Constant, loc: Loc) -> RawValue {
         let key = (IrType::Scalar(ty), constant.key());
-        if let Some(known) = self.open.iter().rev().find_map(|region| region.constants.get(&key)) {
+        let around = self.open.iter().take(depth + 1).rev();
+        if let Some(known) = around.filter_map(|region| region.constants.get(&key)).next() {
             return *known;
         }
         let context = self.context();
@@ -449,7 +489,7 @@ impl Trace {
             }
             Constant::Float(value) => (FloatAttribute::new(context, mlir_type, value).into(), None),
         };
-        let Some(region) = self.open.last() else { return RawValue::DEAD };
+        let Some(region) = self.open.get(depth) else { return RawValue::DEAD };
         let operation = OperationBuilder::new("arith.constant", self.location(loc))
             .add_results(&[mlir_type])
             .add_attributes(&[(Identifier::new(context, "value"), attribute)])
@@ -459,7 +499,7 @@ impl Trace {
             .and_then(|operation| region.block.append_operation(operation).result(0).ok().map(mlir::extend_value));
         let id = region.id;
         let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, loc });
-        if let Some(region) = self.open.last_mut() {
+        if let Some(region) = self.open.get_mut(depth) {
             region.constants.insert(key, handle);
         }
         handle
