@@ -4,6 +4,7 @@
 //! that stands for an SSA value of the trace; every operation on it appends an op to the innermost
 //! open region. Regions are opened and closed by `crate::rt`.
 
+mod agreement;
 mod ir_type;
 
 use std::cell::RefCell;
@@ -18,6 +19,7 @@ use melior::ir::{Attribute, Block, BlockLike, Identifier, Region, Type, Value};
 use crate::mlir::{self, IrContext};
 use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
 
+pub(crate) use agreement::Agreement;
 pub use ir_type::{IrType, Space};
 
 /// A place in the user's source, as `#[track_caller]` hands it down.
@@ -57,6 +59,7 @@ struct Info {
     ty: IrType,
     region: u32,
     known: Option<i64>,
+    agreement: Agreement,
     loc: Loc,
 }
 
@@ -65,6 +68,8 @@ struct OpenRegion {
     block: Block<'static>,
     /// Constants that this region already has.
     constants: HashMap<(IrType, u64), RawValue>,
+    /// Whether one lane of a warp at most comes here.
+    one_lane: bool,
 }
 
 /// A region whose end has been reached, not yet part of an op.
@@ -254,9 +259,10 @@ impl Trace {
         let mut handles = Vec::with_capacity(arguments.len());
         for (index, ty) in arguments.iter().enumerate() {
             let value = block.argument(index).ok().map(mlir::extend_value);
-            handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, loc }));
+            let agreement = Agreement::NONE;
+            handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, agreement, loc }));
         }
-        self.open.push(OpenRegion { id, block, constants: HashMap::new() });
+        self.open.push(OpenRegion { id, block, constants: HashMap::new(), one_lane: false });
         handles
     }
 
@@ -274,7 +280,7 @@ impl Trace {
         if let Some(entry) = self.regions.get_mut(region.id as usize) {
             entry.1 = false;
         }
-        self.open.push(OpenRegion { id: region.id, block: region.block, constants: HashMap::new() });
+        self.open.push(OpenRegion { id: region.id, block: region.block, constants: HashMap::new(), one_lane: false });
     }
 
     fn push_value(&mut self, info: Info) -> RawValue {
@@ -301,11 +307,11 @@ impl Trace {
     /// Makes `old` stand for what `new` stands for.
     pub(crate) fn alias(&mut self, old: RawValue, new: RawValue) {
         let Some(new) = self.info(new) else { return };
-        let (value, region, known) = (new.value, new.region, new.known);
+        let (value, region, known, agreement) = (new.value, new.region, new.known, new.agreement);
         if old.epoch == self.epoch
             && let Some(info) = self.values.get_mut(old.index as usize)
         {
-            (info.value, info.region, info.known) = (value, region, known);
+            (info.value, info.region, info.known, info.agreement) = (value, region, known, agreement);
         }
     }
 
@@ -401,6 +407,8 @@ impl Trace {
             builder.build().ok()
         });
         let region = self.open.last().map_or(u32::MAX, |region| region.id);
+        let agreement =
+            if results.is_empty() { Agreement::NONE } else { self.agreement_of(name, operands, attributes) };
         let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.last()) {
             (Some(operation), Some(region)) => {
                 let operation = region.block.append_operation(operation);
@@ -411,7 +419,7 @@ impl Trace {
         results
             .iter()
             .zip(values)
-            .map(|(ty, value)| self.push_value(Info { value, ty: *ty, region, known: None, loc }))
+            .map(|(ty, value)| self.push_value(Info { value, ty: *ty, region, known: None, agreement, loc }))
             .collect()
     }
 
@@ -458,7 +466,8 @@ impl Trace {
             .ok()
             .and_then(|operation| region.block.append_operation(operation).result(0).ok().map(mlir::extend_value));
         let id = region.id;
-        let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, loc });
+        let agreement = Agreement::EVIDENT;
+        let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, agreement, loc });
         if let Some(region) = self.open.last_mut() {
             region.constants.insert(key, handle);
         }
@@ -524,7 +533,7 @@ pub(crate) fn stop(loc: Loc, diagnostic: Diagnostic) {
 pub(crate) fn refused(ty: IrType, loc: Loc) -> RawValue {
     with(|trace| {
         let region = trace.open.last().map_or(u32::MAX, |region| region.id);
-        trace.push_value(Info { value: None, ty, region, known: None, loc })
+        trace.push_value(Info { value: None, ty, region, known: None, agreement: Agreement::EVIDENT, loc })
     })
     .unwrap_or(RawValue::DEAD)
 }
@@ -537,6 +546,16 @@ pub(crate) fn known(value: RawValue) -> Option<i64> {
 /// Appends an op without a result to the open trace.
 pub(crate) fn emit0(name: &str, operands: &[RawValue], attributes: &[(&str, Attr)], loc: Loc) {
     with(|trace| trace.emit(name, operands, &[], attributes, loc));
+}
+
+/// Records what the open trace knows of a value.
+pub(crate) fn set_agreement(value: RawValue, agreement: Agreement) {
+    with(|trace| trace.set_agreement(value, agreement));
+}
+
+/// Whether all lanes of the warp that are here have the value alike, as far as the open trace knows.
+pub(crate) fn is_uniform(value: RawValue) -> bool {
+    with(|trace| trace.is_uniform(value)).unwrap_or(true)
 }
 
 /// A constant in the open trace.
