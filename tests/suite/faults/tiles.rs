@@ -50,9 +50,9 @@ fn two_consumers(#[comptime] fault: usize, x: TensorMap<BF16, 2>, y: TensorMut<F
     let mut setup = BarrierSetup::new();
     let stages = Pipeline::new(&mut setup, "stages", 2, 2);
     setup.finish();
-    let mut at = stages.start();
     if warp_id() == 0 {
         if elect_one() {
+            let mut at = stages.start();
             for step in range(steps) {
                 let full = stages.acquire(at, ring.bytes()); // <- REFILLS A STAGE
                 x.load(ring.stage(at.stage()), (step * 8, 0), full); // <- INTO A STAGE
@@ -60,6 +60,7 @@ fn two_consumers(#[comptime] fault: usize, x: TensorMap<BF16, 2>, y: TensorMut<F
             }
         }
     } else {
+        let mut at = stages.start();
         let column = lane_id() + (warp_id() - 1) * 32;
         let mut sum = F32::from(0.0);
         for _step in range(steps) {

@@ -111,7 +111,7 @@ pub(crate) struct Special {
 
 /// Where register `register` of lane `4 row + t` lies, by the atom's layout: tile, row of the tile for `row` 0, first column
 /// in [`COLUMNS`]' order for `t` 0.
-fn place(spec: &WgmmaSpec, register: usize) -> (usize, usize, usize) {
+pub(crate) fn place(spec: &WgmmaSpec, register: usize) -> (usize, usize, usize) {
     let index = spec.d.tv.index(0, register);
     let (row, column) = (index % spec.shape[0], index / spec.shape[0]);
     let first = COLUMNS.iter().position(|&other| other == column % 8).unwrap_or(0);
@@ -160,7 +160,7 @@ impl WgmmaQueue {
             pending.a = vec![0.0; 16 * op.k];
             pending.a_safe = gather.fragments_of_a::<I>(regs, (fragments, op.spec), &mut pending.a);
             if let Some(follower) = follower {
-                pending.exact_a = follower.fragments(regs, fragments, op.ty, op.k);
+                pending.exact_a = follower.fragments(regs, (fragments, op.spec), op.ty, op.k);
             }
         }
         let chained = op.c.first().and_then(|&c| marked(regs, c));
@@ -177,7 +177,7 @@ impl WgmmaQueue {
             }
             None => {
                 let mut tiles = vec![[[0.0; 8]; 16]; op.n / 8];
-                let mut exact = follower.map(|_| ExactTile::new(op.n / 8));
+                let mut exact = follower.map(|_| ExactTile::new(op.spec));
                 for (register, &c) in op.c.iter().enumerate() {
                     if let Some((ticket, _)) = marked(regs, c) {
                         return Err(self.blame(ticket));
