@@ -442,6 +442,32 @@ mod offsets {
         assert_eq!(text.matches("arith.addi").count(), 1, "{text}");
     }
 
+    /// A number's coordinate takes bits apart where extents are powers of two, and divides by what is known of run time.
+    #[test]
+    fn coordinates_of_numbers_are_computed() {
+        let text = body(trace_body(|(number, columns): (I32, I32)| {
+            let _ = coordinate_of(&layout![(16, 4)].in_kernel(), number, []);
+            let _ = coordinate_of(&"(?0,16):(16,1)".parse::<Layout>().in_kernel(), number, [columns]);
+            let _ = coordinate_of(&layout![(16, 4)].in_kernel(), I32::from(35), []);
+        }));
+        insta::assert_snapshot!(text, @"
+        %c16_i32 = arith.constant 16 : i32
+        %c15_i32 = arith.constant 15 : i32
+        %0 = arith.andi %arg0, %c15_i32 : i32
+        %c4_i32 = arith.constant 4 : i32
+        %1 = arith.shrui %arg0, %c4_i32 : i32
+        %2 = arith.remui %arg0, %arg1 : i32
+        %3 = arith.divui %arg0, %arg1 : i32
+        %c35_i32 = arith.constant 35 : i32
+        %c3_i32 = arith.constant 3 : i32
+        %c2_i32 = arith.constant 2 : i32
+        ");
+        let text = body(trace_body(|(number,): (I32,)| {
+            let _ = coordinate_of(&"(?0,16):(16,1)".parse::<Layout>().in_kernel(), number, []);
+        }));
+        assert!(text.contains("an index needs a value that is known at trace time, and ?0 is not"), "{text}");
+    }
+
     /// Dynamic extents and strides in `I64`, a swizzle in `I32`.
     #[test]
     fn indices_of_kernel_values_fold_what_is_known() {

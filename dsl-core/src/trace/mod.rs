@@ -4,6 +4,7 @@
 //! that stands for an SSA value of the trace; every operation on it appends an op to the innermost
 //! open region. Regions are opened and closed by `crate::rt`.
 
+mod agreement;
 mod ir_type;
 mod once;
 
@@ -19,6 +20,7 @@ use melior::ir::{Attribute, Block, BlockLike, Identifier, Region, Type, Value};
 use crate::mlir::{self, IrContext};
 use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
 
+pub(crate) use agreement::Agreement;
 pub use ir_type::{IrType, Space};
 pub(crate) use once::{Operand, once};
 
@@ -59,6 +61,7 @@ struct Info {
     ty: IrType,
     region: u32,
     known: Option<i64>,
+    agreement: Agreement,
     loc: Loc,
 }
 
@@ -69,13 +72,15 @@ struct OpenRegion {
     repeats: bool,
     /// Constants that this region already has.
     constants: HashMap<(IrType, u64), RawValue>,
+    /// Whether one lane of a warp at most comes here.
+    one_lane: bool,
     /// Operations that are made once, of this region.
     once: HashMap<once::Key, RawValue>,
 }
 
 impl OpenRegion {
     fn new(id: u32, block: Block<'static>, repeats: bool) -> Self {
-        Self { id, block, repeats, constants: HashMap::new(), once: HashMap::new() }
+        Self { id, block, repeats, one_lane: false, constants: HashMap::new(), once: HashMap::new() }
     }
 }
 
@@ -276,7 +281,8 @@ impl Trace {
         let mut handles = Vec::with_capacity(arguments.len());
         for (index, ty) in arguments.iter().enumerate() {
             let value = block.argument(index).ok().map(mlir::extend_value);
-            handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, loc }));
+            let agreement = Agreement::NONE;
+            handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, agreement, loc }));
         }
         self.open.push(OpenRegion::new(id, block, repeats));
         handles
@@ -323,11 +329,11 @@ impl Trace {
     /// Makes `old` stand for what `new` stands for.
     pub(crate) fn alias(&mut self, old: RawValue, new: RawValue) {
         let Some(new) = self.info(new) else { return };
-        let (value, region, known) = (new.value, new.region, new.known);
+        let (value, region, known, agreement) = (new.value, new.region, new.known, new.agreement);
         if old.epoch == self.epoch
             && let Some(info) = self.values.get_mut(old.index as usize)
         {
-            (info.value, info.region, info.known) = (value, region, known);
+            (info.value, info.region, info.known, info.agreement) = (value, region, known, agreement);
         }
     }
 
@@ -435,6 +441,8 @@ impl Trace {
             builder.build().ok()
         });
         let region = self.open.get(depth).map_or(u32::MAX, |region| region.id);
+        let agreement =
+            if results.is_empty() { Agreement::NONE } else { self.agreement_of(name, operands, attributes) };
         let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.get(depth)) {
             (Some(operation), Some(region)) => {
                 let operation = region.block.append_operation(operation);
@@ -445,7 +453,7 @@ impl Trace {
         results
             .iter()
             .zip(values)
-            .map(|(ty, value)| self.push_value(Info { value, ty: *ty, region, known: None, loc }))
+            .map(|(ty, value)| self.push_value(Info { value, ty: *ty, region, known: None, agreement, loc }))
             .collect()
     }
 
@@ -498,7 +506,8 @@ impl Trace {
             .ok()
             .and_then(|operation| region.block.append_operation(operation).result(0).ok().map(mlir::extend_value));
         let id = region.id;
-        let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, loc });
+        let agreement = Agreement::EVIDENT;
+        let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, agreement, loc });
         if let Some(region) = self.open.get_mut(depth) {
             region.constants.insert(key, handle);
         }
@@ -564,7 +573,7 @@ pub(crate) fn stop(loc: Loc, diagnostic: Diagnostic) {
 pub(crate) fn refused(ty: IrType, loc: Loc) -> RawValue {
     with(|trace| {
         let region = trace.open.last().map_or(u32::MAX, |region| region.id);
-        trace.push_value(Info { value: None, ty, region, known: None, loc })
+        trace.push_value(Info { value: None, ty, region, known: None, agreement: Agreement::EVIDENT, loc })
     })
     .unwrap_or(RawValue::DEAD)
 }
@@ -577,6 +586,16 @@ pub(crate) fn known(value: RawValue) -> Option<i64> {
 /// Appends an op without a result to the open trace.
 pub(crate) fn emit0(name: &str, operands: &[RawValue], attributes: &[(&str, Attr)], loc: Loc) {
     with(|trace| trace.emit(name, operands, &[], attributes, loc));
+}
+
+/// Records what the open trace knows of a value.
+pub(crate) fn set_agreement(value: RawValue, agreement: Agreement) {
+    with(|trace| trace.set_agreement(value, agreement));
+}
+
+/// Whether all lanes of the warp that are here have the value alike, as far as the open trace knows.
+pub(crate) fn is_uniform(value: RawValue) -> bool {
+    with(|trace| trace.is_uniform(value)).unwrap_or(true)
 }
 
 /// A constant in the open trace.

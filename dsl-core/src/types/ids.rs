@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::arith::{self, Binary};
 use super::{I32, Scalar};
-use crate::trace::{self, Attr, Constant, IrType, Loc, Operand, RawValue};
+use crate::trace::{self, Agreement, Attr, Constant, IrType, Loc, Operand, RawValue};
 use crate::{ScalarType, Target};
 
 /// One of the three axes of a block and a grid.
@@ -130,10 +130,14 @@ pub(crate) fn warp(loc: Loc) -> RawValue {
         return int(0, loc);
     }
     // Thread numbers are not negative: the shift is a division.
-    arith::once(Binary::Shr, ScalarType::U32, linear_thread(loc), known(size.ilog2()), loc)
+    let warp = arith::once(Binary::Shr, ScalarType::U32, linear_thread(loc), known(size.ilog2()), loc);
+    // Compilers do not see what a warp is.
+    trace::set_agreement(warp, Agreement::UNIFORM);
+    warp
 }
 
-/// The number of the thread's warp (wave) in its block: [`thread_index`] over the warp size.
+/// The number of the thread's warp (wave) in its block: [`thread_index`] over the warp size. Compilers do not see that
+/// a warp's lanes have it alike: [`super::uniform`] tells them.
 #[track_caller]
 pub fn warp_id() -> I32 {
     I32::from_raw(warp(Location::caller()))

@@ -272,8 +272,8 @@ struct Consumer<T: WgmmaElement> {
     boundary: Mbarrier,
     /// The named barriers at which warpgroups take turns, this one's number and the next one's.
     turns: NamedBarriers,
-    number: I32,
-    next: I32,
+    number: Uniform<I32>,
+    next: Uniform<I32>,
     /// The thread's first row in its block, and its first column in a tile.
     row: I32,
     column: I32,
@@ -337,8 +337,8 @@ fn step<T: MmaElement>(
     geometry: &HopperGeometry,
     sizes: &Sizes,
     work: Work,
-    round: I32,
-    tile: I32,
+    round: Uniform<I32>,
+    tile: Uniform<I32>,
     masked: bool,
     state: &mut State<T>,
 ) {
@@ -353,7 +353,7 @@ fn step<T: MmaElement>(
     c.keys.release(next);
     c.queries.release_if(tile == 0, c.queries.at(c.number, round));
     if const_expr(masked) {
-        mask(&mut s, limits(c, geometry, sizes, work, tile));
+        mask(&mut s, limits(c, geometry, sizes, work, *tile));
     }
     let mut change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
     settle(&mut s, &mut change);
@@ -363,7 +363,7 @@ fn step<T: MmaElement>(
         // Complete from the start: a boundary that keeps the assembler from moving the next wait. The stage's own barrier
         // would not do: once all four warps have issued the product, another may wait for it and release the stage, and
         // a warp that comes here after the stage was filled again would wait for the phase after that one, for ever.
-        c.boundary.wait(I32::from(0));
+        c.boundary.wait(0);
     }
     let mut o = o.wait_after::<0>(&mut s);
     c.values.release(state.at);
@@ -409,7 +409,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let block_m = geometry.block_m();
     let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
     let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
-    let works = row_blocks * o.extent(1) * o.extent(0);
+    let works = uniform(row_blocks * o.extent(1) * o.extent(0));
 
     let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
     let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
@@ -432,9 +432,9 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         producer.begin();
         if warp_id() == 0 && elect_one() {
             boundary.arrive();
-            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
             while schedule.has(ticket) {
-                let work = work_at(ticket.number(), &geometry, &sizes, kv_len);
+                let work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
                 let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
                 let last = work.tiles - 1;
                 let full = keys.acquire(at, k_ring.bytes());
@@ -466,7 +466,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         let thread = thread_id(X) % (WARPGROUP as i32);
         let lane = lane_id();
         let turns = named_barriers(1, consumers, 2 * WARPGROUP);
-        let next = (number == consumers as i32 - 1).select(I32::from(0), number + 1);
+        let next = (number == consumers as i32 - 1).select(0.into(), number + 1);
         let c = Consumer {
             q: q_tile.row_block(ROWS, number),
             k: k_ring,
@@ -485,12 +485,12 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         if number == consumers as i32 - 1 {
             turns.at(0).arrive();
         }
-        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
         while schedule.has(ticket) {
-            let mut work = work_at(ticket.number(), &geometry, &sizes, kv_len);
-            work.keys = uniform(work.keys);
-            work.tiles = uniform(work.tiles);
-            let last = work.tiles - 1;
+            let mut work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
+            let (valid, tiles) = (uniform(work.keys), uniform(work.tiles));
+            (work.keys, work.tiles) = (*valid, *tiles);
+            let last = tiles - 1;
 
             // The last tile of keys has nothing before it.
             let q_at = queries.at(number, round);
@@ -499,7 +499,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             let mut s = wgmma(c.q, k_ring.stage(at.stage()).t()).wait::<0>();
             keys.release(at);
             queries.release_if(last == 0, q_at);
-            mask(&mut s, limits(&c, &geometry, &sizes, work, last));
+            mask(&mut s, limits(&c, &geometry, &sizes, work, *last));
             let mut rows = RowState { max: [F32::from(f32::NEG_INFINITY); 2], sum: [F32::from(0.0); 2] };
             let mut change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
             settle(&mut s, &mut change);
@@ -515,7 +515,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             if const_expr(geometry.causal) {
                 let first_row = work.first_row + number * (ROWS as i32);
                 let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
-                whole = uniform(divide(seen, I32::from(block_n as i32)).0.min(last));
+                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(last);
                 for behind in range(0, last - whole) {
                     step(&c, &geometry, &sizes, work, round, last - 1 - behind, true, &mut state);
                 }
