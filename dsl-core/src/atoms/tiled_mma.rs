@@ -294,7 +294,7 @@ impl<M: MmaAtom<C: Num>, T: CastTarget, A: Writable> GlobalSums<M, T, A> {
             return;
         }
         // What lies inside together is stored together: one branch for all.
-        let mut groups: Vec<(_, Vec<(Run, [Offset; 2])>)> = Vec::new();
+        let mut groups: Vec<(_, Vec<Placed>)> = Vec::new();
         for run in runs(sums, self.along, self.widest) {
             let Some(first) = run.first() else { continue };
             let at = [first.row, first.column].map(|part| Offset::known(part as i64));
@@ -325,6 +325,8 @@ impl<M: MmaAtom<C: Num>, T: CastTarget, A: Writable> GlobalSums<M, T, A> {
 
 /// Some neighbours of a fragment.
 type Run = Vec<super::Element>;
+/// Where the first of them lies.
+type Placed = (Run, [Offset; 2]);
 
 /// The rows or columns of a thread's values of a part, less those of its first one.
 fn steps(spec: &MmaSpec, role: Role, part: [usize; 2], dimension: usize) -> BTreeSet<usize> {

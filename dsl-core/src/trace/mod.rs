@@ -72,15 +72,15 @@ struct OpenRegion {
     repeats: bool,
     /// Constants that this region already has.
     constants: HashMap<(IrType, u64), RawValue>,
-    /// Whether one lane of a warp at most comes here.
-    one_lane: bool,
     /// Operations that are made once, of this region.
     once: HashMap<once::Key, RawValue>,
+    /// Whether one lane of a warp at most comes here.
+    one_lane: bool,
 }
 
 impl OpenRegion {
     fn new(id: u32, block: Block<'static>, repeats: bool) -> Self {
-        Self { id, block, repeats, one_lane: false, constants: HashMap::new(), once: HashMap::new() }
+        Self { id, block, repeats, constants: HashMap::new(), once: HashMap::new(), one_lane: false }
     }
 }
 
@@ -420,7 +420,7 @@ impl Trace {
     fn emit_at(
         &mut self,
         depth: usize,
-        (name, operands, results, attributes): (&str, &[RawValue], &[IrType], &[(&str, Attr)]),
+        (name, operands, results, attributes): OpParts<'_>,
         regions: Vec<Region<'static>>,
         loc: Loc,
     ) -> Vec<RawValue> {
@@ -523,6 +523,9 @@ impl Trace {
         }
     }
 }
+
+/// Name, operands, types of results and attributes of an op.
+type OpParts<'a> = (&'a str, &'a [RawValue], &'a [IrType], &'a [(&'a str, Attr)]);
 
 /// Operations and regions of the largest kernel that is traced. The largest bundled one has some ten thousand.
 const MAX_OPS: usize = 200_000;
