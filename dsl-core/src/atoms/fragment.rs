@@ -118,6 +118,9 @@ impl<M: MmaAtom, R: OperandRole> Fragment<M, R> {
     }
 
     pub(super) fn atom(&self, at: [usize; 2]) -> &[RawValue] {
+        if at[0] >= self.grid[0] || at[1] >= self.grid[1] {
+            return &[];
+        }
         let count = Self::OPERAND.registers();
         let first = (at[0] * self.grid[1] + at[1]) * count;
         self.registers.get(first..first + count).unwrap_or(&[])

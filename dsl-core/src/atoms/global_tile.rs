@@ -96,7 +96,7 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
     }
 
     fn promise(mut self, dimension: usize, elements: usize, loc: Loc) -> Self {
-        if !elements.is_power_of_two() || elements * T::BYTES > 16 {
+        if !elements.is_power_of_two() || elements.saturating_mul(T::BYTES) > 16 {
             let message = format!("vectors of {elements} elements of {} bytes", T::BYTES);
             trace::error(loc, Diagnostic::error(message).label("a power of two, up to 16 bytes"));
             return self;
@@ -119,7 +119,12 @@ impl<T: Scalar, A: Access> GlobalTile<T, A> {
 
     /// The tile without a residue along `dimension`, 0 for rows and 1 for columns: the tensor has at least as many there,
     /// which the kernel has seen to.
+    #[track_caller]
     pub fn whole_along(mut self, dimension: usize) -> Self {
+        if dimension > 1 {
+            let message = format!("dimension {dimension} of a tile, which has rows (0) and columns (1)");
+            trace::error(Location::caller(), Diagnostic::error(message));
+        }
         self.left.iter_mut().skip(dimension).take(1).for_each(|left| *left = None);
         self
     }

@@ -331,6 +331,12 @@ impl<M: MmaAtom, R: OperandRole, S: Access> GlobalOperand<M, R, S> {
         let operand = *M::SPEC.operand(R::ROLE);
         let [rows, columns] = M::SPEC.extents(R::ROLE);
         let grid = [(self.part[0] / rows).max(1), 1];
+        if step >= self.k_steps() {
+            let message = format!("step {step} of {} along k", self.k_steps());
+            trace::error(loc, Diagnostic::error(message).label("steps count from 0"));
+            let register = trace::refused(operand.register_type(), loc);
+            return Fragment::from_registers(vec![register; grid[0] * operand.registers()], grid);
+        }
         // Values of a register are neighbours along k in every atom.
         let promised = if self.tile.contiguous() == Some(1) { self.tile.widest() } else { 1 };
         let width = if operand.pack.is_multiple_of(promised) { promised } else { operand.pack.min(promised) };

@@ -182,7 +182,7 @@ mod messages {
     use crate::atoms::*;
     use crate::layout;
     use crate::types::testing::{messages, trace_with};
-    use crate::types::{F16, F32, I32, Tensor};
+    use crate::types::{F16, F32, I32, Tensor, TensorMut};
 
     type Atom = MmaSync<16, 8, 16, F16>;
 
@@ -327,6 +327,48 @@ mod messages {
         assert!(access_conflicts(Target::SM_80, &far, HUGE, &access).is_err());
     }
 
+    /// What does not go together is refused where it is put together, and not written to other elements.
+    #[test]
+    fn parts_that_do_not_go_together_are_refused() {
+        let sums = "sums of 16 x 32 elements for a warp's part of 8 x 32";
+        let global = said(|(x,): (TensorMut<F32, 2>,)| {
+            let mma = TiledMma::<Atom>::new([4, 1]);
+            mma.partition_c(&x.tile([32, 32], (0, 0))).store(&mma.accumulators(64, 32));
+        });
+        assert_eq!(global, [sums]);
+        let shared = said(|(_x,): (I32,)| {
+            let mma = TiledMma::<Atom>::new([4, 1]);
+            mma.store_c(&mma.accumulators(64, 32), &shared_tensor::<F16>("s", layout![(64, 16); (16, 1)]));
+        });
+        assert_eq!(shared, ["sums of 16 x 32 elements for a warp's part of 16 x 16"]);
+        let step = said(|(x,): (Tensor<F16, 2>,)| {
+            drop(TiledMma::<Atom>::new([4, 1]).partition_a_global(&x.tile([64, 32], (0, 0))).load(2));
+        });
+        assert_eq!(step, ["step 2 of 2 along k"]);
+        let register = said(|(_x,): (I32,)| {
+            let _ = FragmentA::<Atom>::splat(32, 16, F16::from(0.0)).register::<2>([0, 1], 0);
+        });
+        assert_eq!(register, ["register 0 of atom (0, 1) as a vector of 2"]);
+        let vectors = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).vectors(1 << 63)));
+        assert_eq!(vectors, [format!("vectors of {} elements of 4 bytes", 1_u64 << 63)]);
+        let along = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).whole_along(2)));
+        assert_eq!(along, ["dimension 2 of a tile, which has rows (0) and columns (1)"]);
+        let extent = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).with_extent(1, 33)));
+        assert_eq!(extent, ["33 elements along dimension 1 of a tile of [16, 32]"]);
+        let warps = said(|(_x,): (I32,)| {
+            let mma = TiledMma::<Atom>::new([usize::MAX, 2]);
+            let _ = mma.partition_a(&shared_tensor::<F16>("s", layout![(16, 16); (16, 1)]));
+            assert_eq!(mma.threads(), 32);
+        });
+        assert!(warps[0].starts_with(&format!("{} x 2 warps", usize::MAX)), "{warps:?}");
+        let foreign = said(|(_x,): (I32,)| {
+            let tile = shared_tensor::<F32>("s", layout![(16, 64); (64, 1)]);
+            let tiled = |rows: usize| TiledCopy::<F32>::new(CopyAtom::Registers, layout![(rows, 128 / rows)], [1, 4]);
+            tiled(16).partition_shared(&tile).map(&tiled(8), |x| x);
+        });
+        assert_eq!(foreign, ["these parts are of another copy: its threads have other elements"]);
+    }
+
     #[test]
     fn parts_of_shared_tensors_stay_inside() {
         let rank = said(|(_x,): (I32,)| drop(shared_tensor::<F16>("s", layout![(8, 8, 2)]).transposed()));
@@ -398,6 +440,32 @@ mod offsets {
             assert_eq!(apart.swizzled(swizzle, std::panic::Location::caller()).known, 64);
         }));
         assert_eq!(text.matches("arith.addi").count(), 1, "{text}");
+    }
+
+    /// A number's coordinate takes bits apart where extents are powers of two, and divides by what is known of run time.
+    #[test]
+    fn coordinates_of_numbers_are_computed() {
+        let text = body(trace_body(|(number, columns): (I32, I32)| {
+            let _ = coordinate_of(&layout![(16, 4)].in_kernel(), number, []);
+            let _ = coordinate_of(&"(?0,16):(16,1)".parse::<Layout>().in_kernel(), number, [columns]);
+            let _ = coordinate_of(&layout![(16, 4)].in_kernel(), I32::from(35), []);
+        }));
+        insta::assert_snapshot!(text, @"
+        %c16_i32 = arith.constant 16 : i32
+        %c15_i32 = arith.constant 15 : i32
+        %0 = arith.andi %arg0, %c15_i32 : i32
+        %c4_i32 = arith.constant 4 : i32
+        %1 = arith.shrui %arg0, %c4_i32 : i32
+        %2 = arith.remui %arg0, %arg1 : i32
+        %3 = arith.divui %arg0, %arg1 : i32
+        %c35_i32 = arith.constant 35 : i32
+        %c3_i32 = arith.constant 3 : i32
+        %c2_i32 = arith.constant 2 : i32
+        ");
+        let text = body(trace_body(|(number,): (I32,)| {
+            let _ = coordinate_of(&"(?0,16):(16,1)".parse::<Layout>().in_kernel(), number, []);
+        }));
+        assert!(text.contains("an index needs a value that is known at trace time, and ?0 is not"), "{text}");
     }
 
     /// Dynamic extents and strides in `I64`, a swizzle in `I32`.

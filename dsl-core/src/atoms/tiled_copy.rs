@@ -59,7 +59,7 @@ pub(super) struct Threads {
 type Places = (Vec<[usize; 2]>, [usize; 2]);
 
 /// Threads of a block, on every target.
-const MAX_THREADS: usize = 1024;
+pub(super) const MAX_THREADS: usize = 1024;
 /// Elements that a thread can have at once: more than any shared memory holds, and few enough to be written out.
 const MAX_VALUES: usize = 1 << 16;
 

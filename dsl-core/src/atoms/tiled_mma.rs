@@ -47,6 +47,8 @@ impl<M: MmaAtom> TiledMma<M> {
             let message = format!("{} x {} warps of `{}` are {threads} threads", warps[0], warps[1], M::SPEC.name());
             trace::error(loc, Diagnostic::error(message).label(format!("the kernel's block has {block}")));
         }
+        // What is asked of too many would not end.
+        let warps = if threads > super::tiled_copy::MAX_THREADS { [1, 1] } else { warps };
         Self { warps, atom: PhantomData }
     }
 
@@ -164,7 +166,7 @@ impl<M: MmaAtom> TiledMma<M> {
         let origin = self.coordinate(Role::C, part, loc);
         let along = tile.contiguous().unwrap_or(1);
         let widest = tile.widest().min(self.thread_unit(part, along));
-        GlobalSums { tile: tile.of_thread(origin, loc), origin, along, widest, atom: PhantomData }
+        GlobalSums { tile: tile.of_thread(origin, loc), origin, along, widest, part, atom: PhantomData }
     }
 
     /// Writes sums, converted as `.cast` converts, to a tile of shared memory whose modes are `(m, n)`.
@@ -180,6 +182,9 @@ impl<M: MmaAtom> TiledMma<M> {
         let loc = Location::caller();
         let Some(part) = Partition::new(self, tile, Role::C, loc) else { return };
         let part_shape = self.part_shape(Role::C, part.flat.shape(), loc);
+        if !fits(sums, part_shape, loc) {
+            return;
+        }
         if super::matrix_store::store(self, sums, tile, &part, part_shape, loc) {
             return;
         }
@@ -191,6 +196,18 @@ impl<M: MmaAtom> TiledMma<M> {
             write(value, address, run_type::<T>(run.len()), None, loc);
         }
     }
+}
+
+/// Whether sums are as many as a warp's part of a tile; an error where not.
+fn fits<M: MmaAtom>(sums: &FragmentC<M>, part: [usize; 2], loc: Loc) -> bool {
+    let [rows, columns] = sums.shape();
+    let fits = [rows, columns] == part;
+    if !fits {
+        let message = format!("sums of {rows} x {columns} elements for a warp's part of {} x {}", part[0], part[1]);
+        let help = "accumulators and the tile that they are stored to have one shape: `accumulators(rows, columns)`";
+        trace::error(loc, Diagnostic::error(message).label("both must have one shape").help(help));
+    }
+    fits
 }
 
 /// The part of an operand that warp number `warp` of `warps` has.
@@ -262,6 +279,8 @@ pub struct GlobalSums<M: MmaAtom, T: Scalar, A: Writable> {
     /// The dimension in which neighbours go together, and how many of them.
     along: usize,
     widest: usize,
+    /// Rows and columns of a warp's part.
+    part: [usize; 2],
     atom: PhantomData<M>,
 }
 
@@ -271,8 +290,11 @@ impl<M: MmaAtom<C: Num>, T: CastTarget, A: Writable> GlobalSums<M, T, A> {
     #[track_caller]
     pub fn store(&self, sums: &FragmentC<M>) {
         let loc = Location::caller();
+        if !fits(sums, self.part, loc) {
+            return;
+        }
         // What lies inside together is stored together: one branch for all.
-        let mut groups: Vec<(_, Vec<(Run, [Offset; 2])>)> = Vec::new();
+        let mut groups: Vec<(_, Vec<Placed>)> = Vec::new();
         for run in runs(sums, self.along, self.widest) {
             let Some(first) = run.first() else { continue };
             let at = [first.row, first.column].map(|part| Offset::known(part as i64));
@@ -303,6 +325,8 @@ impl<M: MmaAtom<C: Num>, T: CastTarget, A: Writable> GlobalSums<M, T, A> {
 
 /// Some neighbours of a fragment.
 type Run = Vec<super::Element>;
+/// Where the first of them lies.
+type Placed = (Run, [Offset; 2]);
 
 /// The rows or columns of a thread's values of a part, less those of its first one.
 fn steps(spec: &MmaSpec, role: Role, part: [usize; 2], dimension: usize) -> BTreeSet<usize> {

@@ -148,55 +148,125 @@ impl Swizzle {
     }
 }
 
-fn index<M: IndexMath>(
+/// What one mode adds to an index: a digit times a stride.
+struct Part<V> {
+    extent: Option<i64>,
+    stride: Option<i64>,
+    value: Term<V>,
+}
+
+/// Appends what each mode adds to the index of a coordinate.
+fn parts<M: IndexMath>(
     shape: &IntTuple,
     stride: &IntTuple,
     coord: &Nested<Term<M::Value>>,
     math: &mut M,
-) -> Result<Term<M::Value>, LayoutError> {
+    out: &mut Vec<Part<M::Value>>,
+) -> Result<(), LayoutError> {
     match (shape, stride, coord) {
-        (Nested::Leaf(_), Nested::Leaf(stride), Nested::Leaf(part)) => {
+        (Nested::Leaf(extent), Nested::Leaf(stride), Nested::Leaf(digit)) => {
             // A part that is 0 or a stride of 0 must not make the other one be computed.
-            match (part, stride) {
-                (Term::Known(0), _) | (_, Dim::Static(0)) => Ok(Term::Known(0)),
+            let value = match (digit, stride) {
+                (Term::Known(0), _) | (_, Dim::Static(0)) => Term::Known(0),
                 _ => {
                     let stride = stride.evaluate(math)?;
-                    part.clone().mul(stride, math)
+                    digit.clone().mul(stride, math)?
                 }
-            }
+            };
+            out.push(Part { extent: extent.known(), stride: stride.known(), value });
+            Ok(())
         }
         (Nested::Tuple(_), Nested::Tuple(_), Nested::Leaf(number)) => {
             // Adjacent modes that continue each other need no division.
             let flat = Layout::new(shape.clone(), stride.clone())?.coalesce()?;
             let (extents, strides) = (flat.shape(), flat.stride());
             let modes: Vec<_> = extents.leaves().into_iter().zip(strides.leaves()).collect();
-            let (mut rest, mut sum) = (number.clone(), Term::Known(0));
+            let mut rest = number.clone();
             for (position, (extent, stride)) in modes.iter().enumerate() {
                 let last = position + 1 == modes.len();
+                let bound = extent.known();
                 let extent = extent.evaluate(math)?;
                 if **stride != 0 {
-                    let part = if last { rest.clone() } else { rest.clone().rem(&extent, math) };
-                    let stride = stride.evaluate(math)?;
-                    sum = sum.add(part.mul(stride, math)?, math)?;
+                    let digit = if last { rest.clone() } else { rest.clone().rem(&extent, math) };
+                    let value = digit.mul(stride.evaluate(math)?, math)?;
+                    out.push(Part { extent: bound, stride: stride.known(), value });
                 }
                 if !last {
                     rest = rest.div(&extent, math);
                 }
             }
-            Ok(sum)
+            Ok(())
         }
-        (Nested::Tuple(shapes), Nested::Tuple(strides), Nested::Tuple(parts)) if shapes.len() == parts.len() => {
-            let mut sum = Term::Known(0);
-            for ((shape, stride), part) in shapes.iter().zip(strides).zip(parts) {
-                let part = index(shape, stride, part, math)?;
-                sum = sum.add(part, math)?;
-            }
-            Ok(sum)
+        (Nested::Tuple(shapes), Nested::Tuple(strides), Nested::Tuple(coords)) if shapes.len() == coords.len() => {
+            let modes = shapes.iter().zip(strides).zip(coords);
+            modes.into_iter().try_for_each(|((shape, stride), coord)| parts(shape, stride, coord, math, out))
         }
         _ => {
             let pattern: Coord = coord.map(&mut |_| CoordLeaf::All);
             Err(LayoutError::profile("coordinate", &pattern, shape))
         }
+    }
+}
+
+/// The sum of what modes add; what is known is added up first.
+fn total<M: IndexMath>(
+    parts: impl IntoIterator<Item = Part<M::Value>>,
+    math: &mut M,
+) -> Result<Term<M::Value>, LayoutError> {
+    let (known, values): (Vec<_>, Vec<_>) =
+        parts.into_iter().map(|part| part.value).partition(|value| matches!(value, Term::Known(_)));
+    let known = known.into_iter().try_fold(Term::Known(0), |sum, part| sum.add(part, math))?;
+    let values = values.into_iter().try_fold(Term::Known(0), |sum, part| sum.add(part, math))?;
+    values.add(known, math)
+}
+
+impl Swizzle {
+    /// Whether the modes below a row of the swizzle's period, and those of whole rows, are apart: then what is swizzled in a
+    /// row depends on the rows alone, and is computed once for all of its elements.
+    fn is_apart<V>(&self, parts: &[Part<V>]) -> bool {
+        let row = 1_i64.checked_shl(self.base().saturating_add(self.shift().unsigned_abs())).unwrap_or(0);
+        let inside = parts.iter().filter(|part| !Self::is_of_rows(part, row));
+        let largest = inside.map(|part| match (part.extent, part.stride) {
+            (Some(extent), Some(stride @ 0..)) => extent.saturating_sub(1).saturating_mul(stride),
+            _ => i64::MAX,
+        });
+        self.shift() > 0 && row > 0 && largest.fold(0, i64::saturating_add) < row
+    }
+
+    /// Whether a mode's stride is whole rows.
+    fn is_of_rows<V>(part: &Part<V>, row: i64) -> bool {
+        part.stride.is_some_and(|stride| stride >= row && stride % row == 0)
+    }
+
+    /// The swizzled sum of parts that are apart: `rows + (inside ^ field of rows)`.
+    fn apply_apart<M: IndexMath>(
+        &self,
+        parts: Vec<Part<M::Value>>,
+        math: &mut M,
+    ) -> Result<Term<M::Value>, LayoutError> {
+        let row = 1_i64 << (self.base() + self.shift().unsigned_abs());
+        let (rows, inside): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| Self::is_of_rows(part, row));
+        // Strides of whole periods leave the field as it is.
+        let (whole, rows): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|part| part.stride.is_some_and(|stride| stride % self.period() == 0));
+        let (whole, rows, inside) = (total(whole, math)?, total(rows, math)?, total(inside, math)?);
+        let field = match &rows {
+            Term::Known(rows) => Term::Known((rows & self.source_mask()) >> self.shift()),
+            Term::Value(rows) => {
+                let field = math.and(rows.clone(), self.source_mask());
+                Term::Value(math.shift(field, -self.shift()))
+            }
+        };
+        let moved = match (inside, field) {
+            (Term::Known(inside), Term::Known(field)) => Term::Known(inside ^ field),
+            (inside, Term::Known(0)) => inside,
+            (Term::Known(0), field) => field,
+            (inside, field) => {
+                let (inside, field) = (inside.materialize(math), field.materialize(math));
+                Term::Value(math.xor(inside, field))
+            }
+        };
+        whole.add(rows, math)?.add(moved, math)
     }
 }
 
@@ -208,7 +278,42 @@ impl Layout {
         coord: &Nested<Term<M::Value>>,
         math: &mut M,
     ) -> Result<Term<M::Value>, LayoutError> {
-        index(&self.shape(), &self.stride(), coord, math)
+        let mut found = Vec::new();
+        parts(&self.shape(), &self.stride(), coord, math, &mut found)?;
+        total(found, math)
+    }
+
+    /// The coordinate of a number below the size, one part for each mode and the first mode fastest: `shape().idx2crd` in
+    /// other arithmetic, with the parts of nested modes as one number. The extent of the last mode is not asked for.
+    ///
+    /// # Errors
+    /// A symbol that the arithmetic has no value for; a known number that is negative or beyond a known size.
+    pub fn coordinate_with<M: IndexMath>(
+        &self,
+        number: Term<M::Value>,
+        math: &mut M,
+    ) -> Result<Vec<Term<M::Value>>, LayoutError> {
+        if let (Term::Known(known), Ok(size)) = (&number, self.static_size())
+            && !(0..size).contains(known)
+        {
+            return Err(LayoutError::Argument {
+                what: "a number",
+                value: *known,
+                why: "it must be below the layout's size",
+            });
+        }
+        let last = self.rank().saturating_sub(1);
+        let (mut rest, mut parts) = (number, Vec::new());
+        for (position, mode) in self.modes().enumerate() {
+            if position == last {
+                parts.push(rest.clone());
+                continue;
+            }
+            let extent = mode.size().evaluate(math)?;
+            parts.push(rest.clone().rem(&extent, math));
+            rest = rest.div(&extent, math);
+        }
+        Ok(parts)
     }
 }
 
@@ -219,7 +324,13 @@ impl ComposedLayout {
         coord: &Nested<Term<M::Value>>,
         math: &mut M,
     ) -> Result<Term<M::Value>, LayoutError> {
-        let index = self.layout().index_with(coord, math)?.add(Term::Known(self.offset()), math)?;
-        Ok(self.swizzle().apply_with(index, math))
+        let mut found = Vec::new();
+        parts(&self.layout().shape(), &self.layout().stride(), coord, math, &mut found)?;
+        let swizzle = self.swizzle();
+        if swizzle.bits() > 0 && self.offset() % swizzle.period() == 0 && swizzle.is_apart(&found) {
+            return swizzle.apply_apart(found, math)?.add(Term::Known(self.offset()), math);
+        }
+        let index = total(found, math)?.add(Term::Known(self.offset()), math)?;
+        Ok(swizzle.apply_with(index, math))
     }
 }

@@ -423,7 +423,7 @@ impl Trace {
     fn emit_at(
         &mut self,
         depth: usize,
-        (name, operands, results, attributes): (&str, &[RawValue], &[IrType], &[(&str, Attr)]),
+        (name, operands, results, attributes): OpParts<'_>,
         regions: Vec<Region<'static>>,
         loc: Loc,
     ) -> Vec<RawValue> {
@@ -536,6 +536,9 @@ impl Trace {
         }
     }
 }
+
+/// Name, operands, types of results and attributes of an op.
+type OpParts<'a> = (&'a str, &'a [RawValue], &'a [IrType], &'a [(&'a str, Attr)]);
 
 /// Operations and regions of the largest kernel that is traced. The largest bundled one has some ten thousand.
 const MAX_OPS: usize = 200_000;

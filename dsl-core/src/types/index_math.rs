@@ -77,10 +77,19 @@ impl<I: IndexInt> KernelMath<I> {
     /// A quotient or remainder: where it is written, since a divisor of run time may be 0 elsewhere.
     fn divided(&self, op: Binary, a: I, b: I) -> I {
         match trace::known(b.raw()) {
-            Some(1..) => self.unsigned(op, a, b.raw()),
+            Some(divisor @ 1..) => match (power(divisor), op) {
+                (Some(shift), Binary::Div) => self.unsigned(Binary::Shr, a, Self::known(shift)),
+                (Some(_), _) => self.unsigned(Binary::BitAnd, a, Self::known(divisor - 1)),
+                (None, _) => self.unsigned(op, a, b.raw()),
+            },
             _ => I::from_raw(arith::binary(op, I::UNSIGNED, a.raw(), b.raw(), self.loc)),
         }
     }
+}
+
+/// The power of two that a number is.
+fn power(number: i64) -> Option<i64> {
+    (number > 0 && number.count_ones() == 1).then(|| i64::from(number.trailing_zeros()))
 }
 
 impl<I: IndexInt> IndexMath for KernelMath<I> {
@@ -100,7 +109,11 @@ impl<I: IndexInt> IndexMath for KernelMath<I> {
     }
 
     fn mul(&mut self, a: I, b: I) -> I {
-        self.signed(Binary::Mul, a, b)
+        match (trace::known(a.raw()).and_then(power), trace::known(b.raw()).and_then(power)) {
+            (_, Some(shift)) => self.unsigned(Binary::Shl, a, Self::known(shift)),
+            (Some(shift), None) => self.unsigned(Binary::Shl, b, Self::known(shift)),
+            _ => self.signed(Binary::Mul, a, b),
+        }
     }
 
     fn div(&mut self, a: I, b: I) -> I {
@@ -146,6 +159,40 @@ pub fn offset_of<I: IndexInt>(
         Err(error) => {
             trace::error(loc, crate::Diagnostic::error(error.to_string()).label("this index is not defined"));
             I::from_raw(trace::refused(IrType::Scalar(I::TYPE), loc))
+        }
+    }
+}
+
+/// The coordinate of element number `number` of a layout, whose symbols have these values: one value for each mode, the first
+/// mode fastest. `idx2crd` of the layout's shape at run time, and the way from a thread's number to its row and column.
+///
+/// The number is below the layout's size; that of a mode with modes counts through them.
+///
+/// ```
+/// use lacewing_core::prelude::*;
+/// use lacewing_core::types::coordinate_of;
+///
+/// /// Row and column of a thread, sixteen rows and as many columns as it takes.
+/// #[device]
+/// fn place(columns: I32) -> (I32, I32) {
+///     let rows: Layout = "(16,?0):(?0,1)".parse().in_kernel();
+///     let place = coordinate_of(&rows, thread_index(), [columns]);
+///     (place[0], place[1])
+/// }
+/// ```
+#[track_caller]
+pub fn coordinate_of<I: IndexInt>(layout: &crate::layout::Layout, number: I, symbols: impl Into<Vec<I>>) -> Vec<I> {
+    let loc = Location::caller();
+    let mut math = KernelMath::at(symbols, loc);
+    let number = match trace::known(number.raw()) {
+        Some(known) => Term::Known(known),
+        None => Term::Value(number),
+    };
+    match layout.coordinate_with(number, &mut math) {
+        Ok(parts) => parts.into_iter().map(|part| part.materialize(&mut math)).collect(),
+        Err(error) => {
+            trace::error(loc, crate::Diagnostic::error(error.to_string()).label("this coordinate is not defined"));
+            vec![I::from_raw(trace::refused(IrType::Scalar(I::TYPE), loc)); layout.rank()]
         }
     }
 }

@@ -42,7 +42,7 @@ pub use hopper::{
     wgmma_add,
 };
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
-pub use index_math::{IndexInt, KernelMath, offset_of};
+pub use index_math::{IndexInt, KernelMath, coordinate_of, offset_of};
 pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
 pub use mma::{
     MmaElement, cp_async, cp_async_commit, cp_async_wait, ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2,

@@ -90,4 +90,23 @@ proptest! {
         let both = known(&dynamic.append(&more).unwrap(), &symbols);
         prop_assert_eq!(both, numbers.append(&known(&more, &symbols)).unwrap());
     }
+
+    /// The coordinate of a number, in the arithmetic of run time.
+    #[test]
+    fn coordinates_of_numbers_are_those_of_the_shape(extents in [2..7i64, 2..7, 2..7], pick in any::<u32>()) {
+        let [a, b, c] = extents;
+        let dynamic: Layout = "(?0,(3,?1),?2):(1,(?0,3*?0),1)".parse().unwrap();
+        let number = i64::from(pick) % (a * 3 * b * c);
+        let mut math = Host { symbols: vec![a, b, c], operations: 0 };
+        let parts = dynamic.coordinate_with(Term::Value(number), &mut math).unwrap();
+        let parts: Vec<i64> = parts.into_iter().map(|part| part.materialize(&mut math)).collect();
+        prop_assert_eq!(parts, [number % a, number / a % (3 * b), number / (3 * a * b)]);
+        // What is known is folded, and bounded where the size is.
+        let plain: Layout = "(4,8):(8,1)".parse().unwrap();
+        let mut math = Host { symbols: vec![], operations: 0 };
+        let parts = plain.coordinate_with(Term::Known(number % 32), &mut math).unwrap();
+        prop_assert_eq!(parts, [Term::Known(number % 4), Term::Known(number % 32 / 4)]);
+        prop_assert_eq!(math.operations, 0);
+        prop_assert!(plain.coordinate_with(Term::Known(32), &mut math).is_err());
+    }
 }

@@ -4,5 +4,6 @@ mod divisions;
 mod dynamic;
 mod functions;
 mod model;
+mod odd;
 mod swizzles;
 mod tables;

@@ -3,12 +3,14 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
+use crate::atoms::PanelLayout;
+use crate::layout::{ComposedLayout, Layout, LayoutError, Nested, Term};
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Constant, IrType, Loc, RawValue, Space};
-use crate::types::Scalar;
 use crate::types::arith::{self, Binary};
 use crate::types::place::{self, Coord, Coordinate, InShared, Indices, Place};
 use crate::types::shared::SharedAlloc;
+use crate::types::{I32, KernelMath, Scalar};
 use crate::{Diagnostic, ScalarType};
 
 /// What a swizzle repeats over: 8 rows of at most 128 bytes. Tiles start at multiples of it.
@@ -49,6 +51,14 @@ impl TileShape {
             Some(swizzle) if row > 0 => Ok(Self { rows, columns, panel_rows: rows, swizzle }),
             _ => Err(format!("rows of {row} bytes: the narrowest panel has 32")),
         }
+    }
+
+    /// The byte at which each element begins, of so many bytes each: the layout of a product's factor with its rows along k.
+    fn layout(&self, element: usize) -> Result<ComposedLayout, LayoutError> {
+        let panels = PanelLayout { k_major: true, swizzle: self.swizzle, rows: self.panel_rows };
+        let elements = panels.layout(self.rows, self.columns, element)?;
+        let all = elements.cosize()?;
+        elements.under(Layout::new(all, element)?)?.flatten()
     }
 
     pub fn panels(&self, element: usize) -> usize {
@@ -174,22 +184,22 @@ impl<T: Scalar> SwizzledTile<T> {
     #[track_caller]
     pub fn at(&self, index: impl Indices<2>) -> Place<T, InShared> {
         let loc = Location::caller();
-        let [row, column] = index.coordinates(loc);
-        let op = |op, a, b| arith::binary(op, ScalarType::I32, a, b, loc);
-        let constant = |value| int(value, loc);
-        let (row, column) = (row.narrow(loc), column.narrow(loc));
-        let panel_columns = self.shape.swizzle / T::BYTES;
-        let panel_shift = constant(panel_columns.ilog2() as usize);
-        let panel = op(Binary::Mul, op(Binary::Shr, column, panel_shift), constant(self.shape.panel_bytes()));
-        let inside = op(Binary::BitAnd, column, constant(panel_columns - 1));
-        let inside = op(Binary::Mul, inside, constant(T::BYTES));
-        let start = op(Binary::Mul, row, constant(self.shape.swizzle));
-        // Bits 7 and up of the offset choose the permutation: the tile starts at a multiple of 1024.
-        let chunks = self.shape.swizzle / 16;
-        let key = op(Binary::BitAnd, op(Binary::Shr, start, constant(7)), constant(chunks - 1));
-        let inside = op(Binary::BitXor, inside, op(Binary::Shl, key, constant(4)));
-        let offset = op(Binary::Add, op(Binary::Add, panel, start), inside);
-        Place::new(advance(self.base, offset, loc))
+        let mut math = KernelMath::<I32>::at([], loc);
+        let part = |coordinate: Coord| match coordinate {
+            Coord::Known(value) => Term::Known(value),
+            _ => Term::Value(I32::from_raw(coordinate.narrow(loc))),
+        };
+        let [row, column] = index.coordinates(loc).map(|coordinate| Nested::Leaf(part(coordinate)));
+        let offset = self.shape.layout(T::BYTES).and_then(|layout| {
+            Ok(layout.index_with(&Nested::Tuple(vec![row, column]), &mut math)?.materialize(&mut math))
+        });
+        match offset {
+            Ok(offset) => Place::new(advance(self.base, offset.raw(), loc)),
+            Err(error) => {
+                trace::error(loc, Diagnostic::error(error.to_string()));
+                Place::new(trace::refused(IrType::Pointer(Space::Shared), loc))
+            }
+        }
     }
 }
 
