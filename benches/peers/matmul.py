@@ -66,7 +66,7 @@ class Kernel:
         self.block_m, self.block_n = (self.threads // 128 - 1) * 64, number(r'"lw\.wgmma".*? n = (\d+) : i64')
         boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
         self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes]
-        self.along_k = bool(re.search(r'b_layout = "k:', text))
+        self.k_major = bool(re.search(r'b_layout = "k:', text))
         self.function = common.load_function(driver, path + ".image", self.name, self.shared)
 
     def tensor_map(self, torch, tensor, box, swizzle):
@@ -89,7 +89,7 @@ class Kernel:
             # Few rows: C is computed as its transpose.
             a, b, c = b.t(), a.t(), c.t()
         (rows, inner), (_, columns) = a.shape, b.shape
-        tensors = [a, b.t() if self.along_k else b] + ([] if strided else [c])
+        tensors = [a, b.t() if self.k_major else b] + ([] if strided else [c])
         maps = [self.tensor_map(torch, tensor, *box) for tensor, box in zip(tensors, self.boxes)]
         values = []
         if strided:

@@ -15,6 +15,7 @@ use lacewing_core::prelude::*;
 use lacewing_core::{Target, types};
 use lacewing_runtime::{DevTensor, ElementOf, Error, KernelExt, LaunchStats};
 
+use super::divide_up;
 use crate::views::{HostFloat, rows_are_vectors, tensor_map_describes};
 
 /// Rows of a consumer warpgroup.
@@ -39,8 +40,8 @@ pub struct HopperTiles {
     pub(super) slots: usize,
     /// Rows of tiles (in a cluster, of as many of them as it has blocks) that are taken together.
     pub(super) group: usize,
-    /// Whether B lies along k: its columns are contiguous, not its rows.
-    pub(super) along_k: bool,
+    /// Whether B is K-major: its columns are contiguous, not its rows.
+    pub(super) k_major: bool,
 }
 
 /// Bytes of shared memory of a block of sm_90a, less what mbarriers take.
@@ -61,8 +62,8 @@ pub struct Problem {
     pub bytes: usize,
     /// Whether rows of A and B start at sectors of the L2 cache, of 32 bytes.
     pub aligned: bool,
-    /// Whether B lies along k.
-    pub along_k: bool,
+    /// Whether B is K-major.
+    pub k_major: bool,
     /// Multiprocessors of the chip.
     pub multiprocessors: usize,
 }
@@ -70,29 +71,29 @@ pub struct Problem {
 impl HopperTiles {
     /// The tiles with the shortest estimated time.
     pub fn new(problem: &Problem) -> Self {
-        let all = Self::candidates(problem.along_k);
+        let all = Self::candidates(problem.k_major);
         let best = all.min_by_key(|tiles| tiles.time(problem));
-        best.unwrap_or_else(|| Self::of(2, 256, 2, problem.along_k))
+        best.unwrap_or_else(|| Self::of(2, 256, 2, problem.k_major))
     }
 
     /// The tiles to choose from; larger ones first, which are taken where times are equal.
-    fn candidates(along_k: bool) -> impl Iterator<Item = Self> {
+    fn candidates(k_major: bool) -> impl Iterator<Item = Self> {
         let kinds = [(2, 1), (2, 2), (2, 4), (1, 1), (1, 2), (1, 4)];
         kinds.into_iter().flat_map(move |(consumers, cluster)| {
             // A share of B is made of whole groups of 8 rows; rows of it start at sectors, and few of its columns are loaded
             // in vain.
-            let fits = move |width: &usize| match along_k {
+            let fits = move |width: &usize| match k_major {
                 true => width.is_multiple_of(8 * cluster),
                 false => width.is_multiple_of(64) || width.is_multiple_of(16) && *width > 192,
             };
             let widths = (16..=256).rev().filter(fits);
-            widths.map(move |block_n| Self::of(consumers, block_n, cluster, along_k))
+            widths.map(move |block_n| Self::of(consumers, block_n, cluster, k_major))
         })
     }
 
     /// Tiles of a shape, with as many stages as there is shared memory for.
-    fn of(consumers: usize, block_n: usize, cluster: usize, along_k: bool) -> Self {
-        let mut tiles = HopperTiles { consumers, block_n, stages: 0, cluster, slots: 2, group: 16 / cluster, along_k };
+    fn of(consumers: usize, block_n: usize, cluster: usize, k_major: bool) -> Self {
+        let mut tiles = HopperTiles { consumers, block_n, stages: 0, cluster, slots: 2, group: 16 / cluster, k_major };
         let out = consumers * tiles.slots * ROWS * PANEL;
         tiles.stages = ((SHARED - out) / ((tiles.block_m() + tiles.loaded_n()) * PANEL)).min(MOST_STAGES);
         tiles
@@ -100,7 +101,7 @@ impl HopperTiles {
 
     /// Columns of a tile of B in shared memory: whole panels for each block of the cluster.
     fn loaded_n(&self) -> usize {
-        if self.along_k { self.block_n } else { self.block_n.next_multiple_of(ROW_PANEL * self.cluster) }
+        if self.k_major { self.block_n } else { self.block_n.next_multiple_of(ROW_PANEL * self.cluster) }
     }
 
     /// Clusters that run at once. Those of four find room only inside of a GPC: 30 on the 132 multiprocessors of an H200
@@ -174,12 +175,6 @@ struct Sizes {
     inner: Uniform<I32>,
 }
 
-/// `a / b`, rounded up, of what is not negative.
-#[device]
-fn divide_up(a: Uniform<I32>, b: usize) -> Uniform<I32> {
-    ((a + (b as i32 - 1)).cast::<U32>() / b as u32).cast::<I32>()
-}
-
 /// C = A B. A is `[rows, inner]`; B is `[inner, columns]`, or `[columns, inner]` where tiles lie along k; C is
 /// `[rows, columns]`. No size is 0. The grid has a multiple of the cluster's blocks in x.
 #[kernel(block = [geometry.threads(), 1, 1], cluster = [geometry.cluster, 1, 1], min_blocks = 1)]
@@ -238,7 +233,7 @@ pub fn matmul_hopper_scaled_strided<T: WgmmaElement, Out: Float>(
 }
 
 /// Whether [`run`] can multiply these: tensor maps describe them, A along k and B along its rows or along k, which it
-/// must for 8-bit elements. Gives whether B lies along k.
+/// must for 8-bit elements. Gives whether B is K-major.
 fn layout_of_b<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<A, 2>) -> Option<bool> {
     /// Extents up to which no index of a tile overflows.
     const LARGEST: usize = 1 << 30;
@@ -247,15 +242,15 @@ fn layout_of_b<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<
     if !small || a.device().target() != Target::SM_90A || !describes(a) {
         return None;
     }
-    let along_k = b.permute([1, 0]).is_ok_and(|b| describes(&b));
-    let along_n = A::TYPE.bytes() > 1 && describes(b);
-    (along_n || along_k).then_some(!along_n)
+    let k_major = b.permute([1, 0]).is_ok_and(|b| describes(&b));
+    let n_major = A::TYPE.bytes() > 1 && describes(b);
+    (n_major || k_major).then_some(!n_major)
 }
 
 /// Whether C is computed as its transpose: few rows would leave most of a warpgroup's 64 empty, so that the columns of B
 /// take their place, if they lie along k as rows of A do.
-pub(super) fn is_turned([rows, columns]: [usize; 2], along_k: bool) -> bool {
-    along_k && rows < ROWS && columns >= ROWS
+pub(super) fn as_transpose([rows, columns]: [usize; 2], k_major: bool) -> bool {
+    k_major && rows < ROWS && columns >= ROWS
 }
 
 /// Runs the kernel of this file, on tiles that it chooses by the shape; `None` where it does not take such tensors.
@@ -270,17 +265,17 @@ where
     T: WgmmaElement + types::Scalar<Host: ElementOf<T>>,
     Out: HostFloat,
 {
-    let along_k = layout_of_b(a, b)?;
+    let k_major = layout_of_b(a, b)?;
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
-    if is_turned([rows, columns], along_k) {
+    if as_transpose([rows, columns], k_major) {
         let (Ok(a), Ok(b), Ok(mut c)) = (a.permute([1, 0]), b.permute([1, 0]), c.permute([1, 0])) else { return None };
         return run::<T, Out>(&b, &a, &mut c, scale);
     }
     let processors = a.device().multiprocessors() as usize;
-    let turned = b.permute([1, 0]).ok()?;
-    let aligned = rows_are_vectors(a, SECTOR) && rows_are_vectors(if along_k { &turned } else { b }, SECTOR);
+    let b_columns = b.permute([1, 0]).ok()?;
+    let aligned = rows_are_vectors(a, SECTOR) && rows_are_vectors(if k_major { &b_columns } else { b }, SECTOR);
     let sizes = [rows, columns, inner];
-    let problem = Problem { sizes, bytes: T::BYTES, aligned, along_k, multiprocessors: processors };
+    let problem = Problem { sizes, bytes: T::BYTES, aligned, k_major, multiprocessors: processors };
     let tiles = HopperTiles::new(&problem);
     Some(launch::<T, Out>(tiles, (a, b, c), scale))
 }
@@ -305,8 +300,8 @@ where
         i32::try_from(number).map_err(|_| Error::Shape(format!("{number} is more than a kernel can count")))
     };
     let (m, n, k) = (count(rows)?, count(columns)?, count(inner)?);
-    let turned = b.permute([1, 0])?;
-    let b = if tiles.along_k { &turned } else { b };
+    let b_columns = b.permute([1, 0])?;
+    let b = if tiles.k_major { &b_columns } else { b };
     let through_map = rows_are_vectors(c, 16) && tensor_map_describes(c);
     match (through_map, scale) {
         (true, None) => matmul_hopper::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, m, n, k)),
@@ -331,15 +326,16 @@ fn multiply<T: WgmmaElement, Out: Float>(
 ) {
     let (block_m, block_n, block_k) = (geometry.block_m(), geometry.block_n, PANEL / T::BYTES);
     let (consumers, cluster) = (geometry.consumers, geometry.cluster);
-    let row_tiles = divide_up(divide_up(sizes.rows, block_m), cluster);
-    let order = TileOrder::grouped(row_tiles, divide_up(sizes.columns, block_n), geometry.group);
+    let row_tiles = divide_up(divide_up(*sizes.rows, block_m), cluster);
+    let column_tiles = divide_up(*sizes.columns, block_n);
+    let order = TileOrder::grouped(uniform(row_tiles), uniform(column_tiles), geometry.group);
     let schedule = Schedule::in_turn(order.count());
-    let steps = divide_up(sizes.inner, block_k);
+    let steps = uniform(divide_up(*sizes.inner, block_k));
     let rank = if const_expr(cluster > 1) { cluster_rank() } else { 0.into() };
 
     let a_ring = SwizzledRing::<T>::new("a", geometry.stages, block_m, block_k);
     let (b_rows, b_columns) =
-        if const_expr(geometry.along_k) { (block_n, block_k) } else { (block_k, geometry.loaded_n()) };
+        if const_expr(geometry.k_major) { (block_n, block_k) } else { (block_k, geometry.loaded_n()) };
     let b_ring = SwizzledRing::<T>::new("b", geometry.stages, b_rows, b_columns);
     let panels = SwizzledRing::<Out>::new("c", consumers * geometry.slots, ROWS, geometry.panel(Out::BYTES));
     let mut setup = BarrierSetup::new();
@@ -426,7 +422,7 @@ fn load_b<T: WgmmaElement>(
 ) {
     let share = geometry.loaded_n() / geometry.cluster;
     let column = column + rank * (share as i32);
-    let (part, at) = if const_expr(geometry.along_k) {
+    let (part, at) = if const_expr(geometry.k_major) {
         (tile.row_block(share, rank), (column, k))
     } else {
         (tile.column_block(share, rank), (k, column))
@@ -441,7 +437,7 @@ fn load_b<T: WgmmaElement>(
 /// The product of a warpgroup's rows of a step.
 #[device]
 fn first_product<T: WgmmaElement>(geometry: &HopperTiles, a: SwizzledTile<T>, b: SwizzledTile<T>) -> InFlight {
-    if const_expr(geometry.along_k) { wgmma(a, b.t()) } else { wgmma(a, b.first_columns(geometry.block_n)) }
+    if const_expr(geometry.k_major) { wgmma(a, b.t()) } else { wgmma(a, b.first_columns(geometry.block_n)) }
 }
 
 /// [`first_product`], added to those before.
@@ -452,7 +448,7 @@ fn next_product<T: WgmmaElement>(
     a: SwizzledTile<T>,
     b: SwizzledTile<T>,
 ) -> InFlight {
-    if const_expr(geometry.along_k) { before.add(a, b.t()) } else { before.add(a, b.first_columns(geometry.block_n)) }
+    if const_expr(geometry.k_major) { before.add(a, b.t()) } else { before.add(a, b.first_columns(geometry.block_n)) }
 }
 
 /// Row and first column of a thread's first element in its warpgroup's tile of 64 rows.
