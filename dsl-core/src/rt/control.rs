@@ -146,6 +146,14 @@ pub fn if_end<V: Joined>(mut open: If, slots: &mut [Slot<'_>], values: [V; 2]) -
     value
 }
 
+/// A run-time `if` without results, as a part of what was called at `loc`.
+pub(crate) fn when(condition: Bool, loc: Loc, body: impl FnOnce()) {
+    let mut open = begin_if(condition.raw(), Vec::new(), loc);
+    body();
+    if_else(&mut open, &mut []);
+    if_end(open, &mut [], [(), ()]);
+}
+
 /// Builds the `scf.if` and returns one value for each pair.
 fn end_if(open: &mut If, then_all: Vec<RawValue>, else_all: Vec<RawValue>, differing: &Differing) -> Vec<RawValue> {
     let loc = open.loc;
@@ -434,7 +442,7 @@ fn count_rounds(lo: RawValue, hi: RawValue, step: RawValue, loc: Loc) -> [RawVal
 fn open_for(counter: IrType, carried: &[IrType], loc: Loc) -> ([RawValue; 1], Vec<RawValue>) {
     let mut arguments = vec![counter];
     arguments.extend(carried);
-    let opened = trace::with(|t| t.open_region(&arguments, loc));
+    let opened = trace::with(|t| t.open_loop(&arguments, loc));
     split_first(opened.unwrap_or_else(|| vec![RawValue::DEAD; arguments.len()]))
 }
 
@@ -613,7 +621,7 @@ pub fn while_begin(slots: &mut [Slot<'_>]) -> While {
     let loc = Location::caller();
     let init = read_all(slots);
     let carried = types(&flatten(&init));
-    let before = trace::with(|t| t.open_region(&carried, loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
+    let before = trace::with(|t| t.open_loop(&carried, loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
     write_all(slots, &init, &before);
     uniform::mark(slots, &init, &before);
     While {
@@ -647,7 +655,7 @@ pub fn while_cond<C: RtCond>(open: &mut While, condition: C, slots: &mut [Slot<'
     let carried = types(&open.forwarded);
     open.condition_region = trace::with(Trace::close_region).flatten();
     open.after =
-        trace::with(|t| t.open_region(&carried, open.loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
+        trace::with(|t| t.open_loop(&carried, open.loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
     write_all(slots, &open.init, &open.after);
     uniform::mark(slots, &open.init, &open.after);
 }

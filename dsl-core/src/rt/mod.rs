@@ -17,6 +17,7 @@ pub use crate::KernelAttributes;
 pub use crate::types::{
     PrintArgument, Printable, Shared, SharedAlloc, SharedField, device_assert, printf, static_assert,
 };
+pub(crate) use control::when;
 pub use control::{
     For, Guard, If, Joined, While, for_begin, for_end, guard, guard_end, if_begin, if_else, if_end, ret_join,
     while_begin, while_cond, while_end,

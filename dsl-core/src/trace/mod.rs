@@ -6,6 +6,7 @@
 
 mod agreement;
 mod ir_type;
+mod once;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,12 +22,13 @@ use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
 
 pub(crate) use agreement::Agreement;
 pub use ir_type::{IrType, Space};
+pub(crate) use once::{Operand, once};
 
 /// A place in the user's source, as `#[track_caller]` hands it down.
 pub type Loc = &'static Location<'static>;
 
 /// A traced value. Copying it copies the number; it means something only in the trace that made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawValue {
     index: u32,
     /// Which trace made it: 0 for none.
@@ -39,7 +41,7 @@ impl RawValue {
 }
 
 /// An attribute to be put on an op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Attr {
     /// A 64-bit integer.
     Int(i64),
@@ -66,15 +68,26 @@ struct Info {
 struct OpenRegion {
     id: u32,
     block: Block<'static>,
+    /// Whether it is the body of a loop, or its condition.
+    repeats: bool,
     /// Constants that this region already has.
     constants: HashMap<(IrType, u64), RawValue>,
+    /// Operations that are made once, of this region.
+    once: HashMap<once::Key, RawValue>,
     /// Whether one lane of a warp at most comes here.
     one_lane: bool,
+}
+
+impl OpenRegion {
+    fn new(id: u32, block: Block<'static>, repeats: bool) -> Self {
+        Self { id, block, repeats, constants: HashMap::new(), once: HashMap::new(), one_lane: false }
+    }
 }
 
 /// A region whose end has been reached, not yet part of an op.
 pub(crate) struct ClosedRegion {
     id: u32,
+    repeats: bool,
     pub(crate) block: Block<'static>,
 }
 
@@ -100,6 +113,8 @@ pub struct Trace {
     pub(crate) maps: Vec<crate::types::MapUse>,
     /// Operations and regions so far.
     made: usize,
+    /// Attributes by their spelling: parsing one takes longer than making an op.
+    texts: RefCell<HashMap<String, Attribute<'static>>>,
     target: Target,
     context: Rc<IrContext>,
 }
@@ -151,6 +166,7 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
         entry_registers: None,
         maps: Vec::new(),
         made: 0,
+        texts: RefCell::default(),
         target,
         context,
     };
@@ -249,6 +265,15 @@ impl Trace {
 
     /// Opens a region whose block has arguments of the given types.
     pub(crate) fn open_region(&mut self, arguments: &[IrType], loc: Loc) -> Vec<RawValue> {
+        self.open(arguments, false, loc)
+    }
+
+    /// [`Trace::open_region`] of a loop: of its body, or of its condition.
+    pub(crate) fn open_loop(&mut self, arguments: &[IrType], loc: Loc) -> Vec<RawValue> {
+        self.open(arguments, true, loc)
+    }
+
+    fn open(&mut self, arguments: &[IrType], repeats: bool, loc: Loc) -> Vec<RawValue> {
         self.check_size(loc);
         let location = self.location(loc);
         let context = self.context();
@@ -262,7 +287,7 @@ impl Trace {
             let agreement = Agreement::NONE;
             handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, agreement, loc }));
         }
-        self.open.push(OpenRegion { id, block, constants: HashMap::new(), one_lane: false });
+        self.open.push(OpenRegion::new(id, block, repeats));
         handles
     }
 
@@ -272,7 +297,7 @@ impl Trace {
         if let Some(entry) = self.regions.get_mut(region.id as usize) {
             entry.1 = true;
         }
-        Some(ClosedRegion { id: region.id, block: region.block })
+        Some(ClosedRegion { id: region.id, repeats: region.repeats, block: region.block })
     }
 
     /// Opens a region again, to append to it.
@@ -280,7 +305,7 @@ impl Trace {
         if let Some(entry) = self.regions.get_mut(region.id as usize) {
             entry.1 = false;
         }
-        self.open.push(OpenRegion { id: region.id, block: region.block, constants: HashMap::new(), one_lane: false });
+        self.open.push(OpenRegion::new(region.id, region.block, region.repeats));
     }
 
     fn push_value(&mut self, info: Info) -> RawValue {
@@ -390,6 +415,18 @@ impl Trace {
         regions: Vec<Region<'static>>,
         loc: Loc,
     ) -> Vec<RawValue> {
+        let innermost = self.open.len().saturating_sub(1);
+        self.emit_at(innermost, (name, operands, results, attributes), regions, loc)
+    }
+
+    /// Appends an op to an open region, counted from the outermost.
+    fn emit_at(
+        &mut self,
+        depth: usize,
+        (name, operands, results, attributes): (&str, &[RawValue], &[IrType], &[(&str, Attr)]),
+        regions: Vec<Region<'static>>,
+        loc: Loc,
+    ) -> Vec<RawValue> {
         self.check_size(loc);
         let resolved: Option<Vec<_>> = operands.iter().map(|&operand| self.resolve(operand, loc)).collect();
         let context = self.context();
@@ -406,10 +443,10 @@ impl Trace {
                 .add_regions_vec(regions);
             builder.build().ok()
         });
-        let region = self.open.last().map_or(u32::MAX, |region| region.id);
+        let region = self.open.get(depth).map_or(u32::MAX, |region| region.id);
         let agreement =
             if results.is_empty() { Agreement::NONE } else { self.agreement_of(name, operands, attributes) };
-        let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.last()) {
+        let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.get(depth)) {
             (Some(operation), Some(region)) => {
                 let operation = region.block.append_operation(operation);
                 (0..results.len()).map(|index| operation.result(index).ok().map(mlir::extend_value)).collect()
@@ -430,14 +467,30 @@ impl Trace {
             Attr::Int32(value) => IntegerAttribute::new(IrType::integer(context, 32), i64::from(*value)).into(),
             Attr::Bool(value) => melior::ir::attribute::BoolAttribute::new(context, *value).into(),
             Attr::Str(text) => melior::ir::attribute::StringAttribute::new(context, text).into(),
-            Attr::Text(text) => Attribute::parse(context, text)?,
+            Attr::Text(text) => {
+                let known = self.texts.borrow().get(text).copied();
+                match known {
+                    Some(attribute) => attribute,
+                    None => {
+                        let attribute = Attribute::parse(context, text)?;
+                        self.texts.borrow_mut().insert(text.clone(), attribute);
+                        attribute
+                    }
+                }
+            }
         })
     }
 
     /// A constant of an integer, boolean or float type, given by its bits.
     pub(crate) fn constant(&mut self, ty: ScalarType, constant: Constant, loc: Loc) -> RawValue {
+        self.constant_at(self.open.len().saturating_sub(1), ty, constant, loc)
+    }
+
+    /// [`Trace::constant`] in an open region, counted from the outermost.
+    fn constant_at(&mut self, depth: usize, ty: ScalarType, constant: Constant, loc: Loc) -> RawValue {
         let key = (IrType::Scalar(ty), constant.key());
-        if let Some(known) = self.open.iter().rev().find_map(|region| region.constants.get(&key)) {
+        let around = self.open.iter().take(depth + 1).rev();
+        if let Some(known) = around.filter_map(|region| region.constants.get(&key)).next() {
             return *known;
         }
         let context = self.context();
@@ -457,7 +510,7 @@ impl Trace {
             }
             Constant::Float(value) => (FloatAttribute::new(context, mlir_type, value).into(), None),
         };
-        let Some(region) = self.open.last() else { return RawValue::DEAD };
+        let Some(region) = self.open.get(depth) else { return RawValue::DEAD };
         let operation = OperationBuilder::new("arith.constant", self.location(loc))
             .add_results(&[mlir_type])
             .add_attributes(&[(Identifier::new(context, "value"), attribute)])
@@ -468,7 +521,7 @@ impl Trace {
         let id = region.id;
         let agreement = Agreement::EVIDENT;
         let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, agreement, loc });
-        if let Some(region) = self.open.last_mut() {
+        if let Some(region) = self.open.get_mut(depth) {
             region.constants.insert(key, handle);
         }
         handle

@@ -64,6 +64,7 @@ pub use sync::{
     NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid, sched_barrier,
     wait_for_previous_grid, warp_sync,
 };
+pub(crate) use tensor::Rest;
 pub use tensor::{GlobalTensor, Tensor, TensorMut};
 pub use uniform::{Uniform, UniformSource, uniform};
 pub use vector::{Vector, VectorOperand};

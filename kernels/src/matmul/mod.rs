@@ -11,7 +11,7 @@
 //!
 //! | file | runs on |
 //! |---|---|
-//! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors; not where a tiling of `mma` is asked for |
+//! | [`hopper`] | sm_90a, where rows or columns of A and of B are 16-byte vectors; not where a tiling of `mma` is asked for |
 //! | [`blackwell`] | sm_100a, unless a tiling of `mma` is asked for |
 //! | [`mma`] | other NVIDIA chips, and what `hopper` does not take |
 //! | [`mfma`] | AMD chips |
@@ -256,11 +256,14 @@ const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goe
 /// Hopper's tiles for the sizes that are set, on an H100 or H200, and whether C is computed as its transpose.
 fn hopper_tiles(settings: &Settings, bytes: usize, k_major: bool) -> Result<(HopperTiles, bool), Error> {
     let [rows, columns, inner] = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
-    let as_transpose = hopper::as_transpose([rows, columns], k_major);
-    let sizes = if as_transpose { [columns, rows, inner] } else { [rows, columns, inner] };
+    let as_transpose = hopper::as_transpose([rows, columns]);
     let whole = |extent: usize| extent.is_multiple_of(hopper::SECTOR / bytes);
     let aligned = whole(inner) && (k_major || whole(columns));
-    Ok((HopperTiles::new(&Problem { sizes, bytes, aligned, k_major, multiprocessors: 132 }), as_transpose))
+    let problem =
+        Problem { sizes: [rows, columns, inner], bytes, aligned, m_major: false, k_major, multiprocessors: 132 };
+    // A's place is then that of B's columns, and B's that of A's rows, which are contiguous.
+    let transposed = Problem { sizes: [columns, rows, inner], m_major: !k_major, k_major: true, ..problem };
+    Ok((HopperTiles::new(if as_transpose { &transposed } else { &problem }), as_transpose))
 }
 
 /// `matmul` by name.

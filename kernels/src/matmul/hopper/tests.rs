@@ -46,12 +46,13 @@ where
     C: HostFloat,
 {
     let pitch = |extent: usize| extent.next_multiple_of(16 / T::BYTES) + 16 / T::BYTES;
-    let (a, left) = matrix::<T::Host>(device, [rows, inner], pitch(inner), false, 1);
+    let a_pitch = pitch(if tiles.m_major { rows } else { inner });
+    let (a, left) = matrix::<T::Host>(device, [rows, inner], a_pitch, tiles.m_major, 1);
     let b_pitch = pitch(if tiles.k_major { inner } else { columns });
     let (b, right) = matrix::<T::Host>(device, [inner, columns], b_pitch, tiles.k_major, 2);
-    assert!(layout_of_b(&a, &b).is_some());
-    if inner > 1 && columns > 1 {
-        assert_eq!(layout_of_b(&a, &b), Some(tiles.k_major));
+    assert!(Majors::of(&a, &b).is_some());
+    if inner > 1 && columns > 1 && rows > 1 {
+        assert_eq!(Majors::of(&a, &b), Some(Majors { m: tiles.m_major, k: tiles.k_major }));
     }
     let scale = if T::BYTES == 1 { Some(SCALE) } else { None };
     let factor = scale.map_or(1.0, f64::from);
@@ -106,6 +107,25 @@ fn every_shape_of_tiles_is_right() {
     }
 }
 
+/// A whose columns are contiguous, with B of both kinds.
+#[test]
+fn m_major_operands_are_right() {
+    for k_major in [false, true] {
+        for (consumers, block_n, cluster) in [(2, 128, 2), (2, 208, 1), (1, 64, 1)] {
+            let tiles = HopperTiles { m_major: true, ..HopperTiles::of(consumers, block_n, cluster, k_major) };
+            check::<BF16, BF16>(
+                &device(),
+                &tiles,
+                [2 * tiles.block_m() + 37, 2 * tiles.block_n + 21, 331],
+                Out::Vectors,
+            );
+            for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65], [300, 1, 127]] {
+                check::<F16, F32>(&device(), &tiles, sizes, Out::Columns);
+            }
+        }
+    }
+}
+
 #[test]
 fn small_and_odd_sizes_are_right() {
     for k_major in [false, true] {
@@ -146,12 +166,15 @@ fn few_rows_are_right() {
     let device = device();
     for [rows, columns, inner] in [[1, 64, 64], [16, 200, 130], [63, 77, 40]] {
         let (a, left) = matrix::<bf16>(&device, [rows, inner], inner.next_multiple_of(8), false, 3);
-        let (b, right) = matrix::<bf16>(&device, [inner, columns], inner.next_multiple_of(8), true, 4);
-        let mut c = device.tensor_uninit::<f32, 2>([rows, columns]).unwrap();
-        run::<BF16, F32>(&a, &b, &mut c, None).unwrap().unwrap();
-        let wanted = reference::matmul(&left, &right, rows, columns);
-        for (got, wanted) in c.to_vec().unwrap().into_iter().zip(wanted) {
-            assert!((f64::from(got) - wanted).abs() <= tolerance(inner, 8.0 * inner as f64), "{got} {wanted}");
+        for in_columns in [true, false] {
+            let pitch = if in_columns { inner } else { columns }.next_multiple_of(8);
+            let (b, right) = matrix::<bf16>(&device, [inner, columns], pitch, in_columns, 4);
+            let mut c = device.tensor_uninit::<f32, 2>([rows, columns]).unwrap();
+            run::<BF16, F32>(&a, &b, &mut c, None).unwrap().unwrap();
+            let wanted = reference::matmul(&left, &right, rows, columns);
+            for (got, wanted) in c.to_vec().unwrap().into_iter().zip(wanted) {
+                assert!((f64::from(got) - wanted).abs() <= tolerance(inner, 8.0 * inner as f64), "{got} {wanted}");
+            }
         }
     }
 }
@@ -161,26 +184,29 @@ fn tensors_that_no_map_describes_are_left_to_another_kernel() {
     let device = device();
     let zeros = |rows, columns| device.tensor_zeros::<f16, 2>([rows, columns]).unwrap();
     let (a, b) = (zeros(16, 24), zeros(24, 32));
-    assert_eq!(layout_of_b(&a, &b), Some(false));
-    assert_eq!(layout_of_b(&a, &zeros(32, 24).permute([1, 0]).unwrap()), Some(true));
-    // Rows of 46 bytes, or that start between vectors; elements that are no neighbours; none at all.
-    assert_eq!(layout_of_b(&zeros(16, 23), &zeros(23, 32)), None);
-    assert_eq!(layout_of_b(&a, &zeros(24, 33)), None);
-    assert_eq!(layout_of_b(&zeros(16, 40).slice(1, 3..27).unwrap(), &b), None);
-    assert_eq!(layout_of_b(&zeros(24, 16).permute([1, 0]).unwrap(), &b), None);
-    assert_eq!(layout_of_b(&zeros(16, 0), &zeros(0, 32)), None);
+    let majors = |m, k| Some(Majors { m, k });
+    assert_eq!(Majors::of(&a, &b), majors(false, false));
+    assert_eq!(Majors::of(&a, &zeros(32, 24).permute([1, 0]).unwrap()), majors(false, true));
+    assert_eq!(Majors::of(&zeros(24, 16).permute([1, 0]).unwrap(), &b), majors(true, false));
+    // Rows of 46 bytes, or that start between vectors; none at all.
+    assert_eq!(Majors::of(&zeros(16, 23), &zeros(23, 32)), None);
+    assert_eq!(Majors::of(&a, &zeros(24, 33)), None);
+    assert_eq!(Majors::of(&zeros(16, 40).slice(1, 3..27).unwrap(), &b), None);
+    assert_eq!(Majors::of(&zeros(24, 17).permute([1, 0]).unwrap(), &b), None);
+    assert_eq!(Majors::of(&zeros(16, 0), &zeros(0, 32)), None);
     let eights = |rows, columns| device.tensor_zeros::<<F8E4M3 as Scalar>::Host, 2>([rows, columns]).unwrap();
-    assert_eq!(layout_of_b(&eights(16, 32), &eights(32, 16)), None);
-    assert_eq!(layout_of_b(&eights(16, 32), &eights(16, 32).permute([1, 0]).unwrap()), Some(true));
+    assert_eq!(Majors::of(&eights(16, 32), &eights(32, 16)), None);
+    assert_eq!(Majors::of(&eights(32, 16).permute([1, 0]).unwrap(), &eights(16, 32).permute([1, 0]).unwrap()), None);
+    assert_eq!(Majors::of(&eights(16, 32), &eights(16, 32).permute([1, 0]).unwrap()), majors(false, true));
     let ampere = Device::emulator(Target::SM_80).unwrap();
     let zeros = |rows, columns| ampere.tensor_zeros::<bf16, 2>([rows, columns]).unwrap();
-    assert_eq!(layout_of_b(&zeros(16, 24), &zeros(24, 32)), None);
+    assert_eq!(Majors::of(&zeros(16, 24), &zeros(24, 32)), None);
 }
 
 #[test]
 fn tiles_follow_the_shape() {
     let tiles = |sizes, aligned| {
-        let problem = Problem { sizes, bytes: 2, aligned, k_major: true, multiprocessors: 132 };
+        let problem = Problem { sizes, bytes: 2, aligned, m_major: false, k_major: true, multiprocessors: 132 };
         let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(&problem);
         (consumers, block_n, cluster)
     };
@@ -225,13 +251,15 @@ fn the_machine_code_has_nothing_to_complain_of() {
         eprintln!("SKIPPED: no ptxas or no nvdisasm");
         return;
     }
-    let all: Vec<_> = [false, true].into_iter().flat_map(some_tiles).collect();
+    let mut all: Vec<_> = [false, true].into_iter().flat_map(some_tiles).collect();
+    all.extend([false, true].map(|k_major| HopperTiles { m_major: true, ..HopperTiles::of(2, 256, 2, k_major) }));
+    all.push(HopperTiles { m_major: true, ..HopperTiles::of(1, 16, 1, true) });
     let found: Vec<_> = all
         .par_iter()
         .flat_map_iter(|tiles| {
             let mut found = complaints::<BF16, BF16>(tiles);
             found.extend(complaints::<F16, F32>(tiles));
-            if tiles.k_major {
+            if tiles.k_major && !tiles.m_major {
                 found.extend(complaints::<F8E4M3, BF16>(tiles));
             }
             found.into_iter().map(move |complaint| format!("{tiles:?}: {complaint}"))
