@@ -66,7 +66,8 @@ class Kernel:
         self.block_m, self.block_n = (self.threads // 128 - 1) * 64, number(r'"lw\.wgmma".*? n = (\d+) : i64')
         boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
         self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes]
-        self.along_k = bool(re.search(r'b_layout = "k:', text))
+        self.k_major = bool(re.search(r'b_layout = "k:', text))
+        self.m_major = bool(re.search(r'a_layout = "mn:', text))
         self.function = common.load_function(driver, path + ".image", self.name, self.shared)
 
     def tensor_map(self, torch, tensor, box, swizzle):
@@ -89,7 +90,7 @@ class Kernel:
             # Few rows: C is computed as its transpose.
             a, b, c = b.t(), a.t(), c.t()
         (rows, inner), (_, columns) = a.shape, b.shape
-        tensors = [a, b.t() if self.along_k else b] + ([] if strided else [c])
+        tensors = [a.t() if self.m_major else a, b.t() if self.k_major else b] + ([] if strided else [c])
         maps = [self.tensor_map(torch, tensor, *box) for tensor, box in zip(tensors, self.boxes)]
         values = []
         if strided:
@@ -192,7 +193,7 @@ def measure(torch, driver, folder, kind, shape, rounds, milliseconds):
     else:
         out = torch.empty_like(c)
         contestants["cublas"] = lambda: torch.matmul(a, b, out=out)
-    tile = f"{kernel.block_m}x{kernel.block_n}x{kernel.cluster}" + (" turned" if kernel.name.endswith("strided") else "")
+    tile = f"{kernel.block_m}x{kernel.block_n}x{kernel.cluster}" + (" transposed" if kernel.name.endswith("strided") else "")
     times = medians(torch, contestants, rounds, milliseconds)
     return tile, {name: 2 * rows * columns * inner / time / 1e9 for name, time in times.items()}
 

@@ -144,9 +144,9 @@ fn measure(runner: &dyn Runner, device: &Device, asked: Asked, arguments: &Argum
         refuse_nan(&outputs)?;
         let small = smaller(runner, &given, &settings, &sizes, arguments.random)?;
         let outputs = runner.run(device, &settings, &small)?;
-        (runner.compare(&settings, &small, &outputs)?, Some(small))
+        (runner.compare_from(device, &settings, &small, &outputs)?, Some(small))
     } else {
-        (runner.compare(&settings, &inputs, &outputs)?, None)
+        (runner.compare_from(device, &settings, &inputs, &outputs)?, None)
     };
     if let Some(wrong) = comparisons.iter().find(|comparison| !comparison.holds()) {
         return Err(Failure::failed(format!(

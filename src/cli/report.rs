@@ -80,7 +80,7 @@ fn one_text(report: &Report) -> String {
         }
     }
     for found in &report.main_loops {
-        let MainLoop { address, instructions, products, moves_to_uniform } = found;
+        let MainLoop { address, instructions, products, moves_to_uniform, .. } = found;
         let text =
             format!("{instructions} instructions at {address:#06x}, {products} products, {moves_to_uniform} R2UR");
         line("main loop", text);
@@ -128,6 +128,7 @@ fn one_json(report: &Report) -> Json {
             "instructions": found.instructions,
             "products": found.products,
             "r2ur": found.moves_to_uniform,
+            "by_one_thread": found.by_one_thread,
         })).collect::<Vec<_>>(),
     })
 }

@@ -112,8 +112,11 @@ pub(crate) fn run(entries: &[&KernelEntry], arguments: &Arguments, io: &mut Io) 
     let progress = Progress::start(format!("{} on {device}", entry.name));
     let outputs = runner.run(&device, &settings, &inputs).map_err(named)?;
     let seconds = start.elapsed().as_secs_f64();
-    let comparisons =
-        if arguments.check { runner.compare(&settings, &inputs, &outputs).map_err(named)? } else { Vec::new() };
+    let comparisons = if arguments.check {
+        runner.compare_from(&device, &settings, &inputs, &outputs).map_err(named)?
+    } else {
+        Vec::new()
+    };
     drop(progress);
 
     let held = comparisons.iter().all(Comparison::holds);

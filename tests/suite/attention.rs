@@ -8,6 +8,7 @@
 //! There are no tests of windows, variable lengths in one packed tensor, pages, splits, softcap or sinks: the
 //! kernels have no such parameters.
 
+mod cases;
 mod data;
 mod hopper;
 mod layouts;

@@ -1,7 +1,9 @@
 //! `lacewing compile --emit report`.
 
 use lacewing::core::lower::{Class, Emit, EmitOptions, Report, emit, find_nvdisasm, find_ptxas};
+use lacewing::kernels::ENTRIES;
 use lacewing::prelude::*;
+use lacewing::runtime::registry::Settings;
 use serde_json::Value;
 
 use crate::cuda::lacewing;
@@ -167,6 +169,28 @@ fn moves_to_uniform_registers_in_the_main_loop_are_complaints() {
     assert!(found.products > 0 && found.products % 16 == 0 && found.moves_to_uniform == 0, "{found:?}");
     assert_eq!(report.complaints(), [""; 0]);
     emit(&traced, Emit::Cubin, &denying).unwrap();
+}
+
+/// Every bundled kernel as it is compiled by default, for every chip that `ptxas` writes for.
+#[test]
+fn bundled_kernels_have_nothing_to_complain_of() {
+    if !has_ptxas() {
+        return;
+    }
+    let nvidia = Target::ALL.iter().copied().filter(|target| target.is_nvidia());
+    let pairs: Vec<_> = nvidia.flat_map(|target| ENTRIES.iter().map(move |entry| (*entry, target))).collect();
+    let pairs: Vec<_> = pairs.into_iter().filter(|(entry, target)| entry.targets.contains(target)).collect();
+    assert!(pairs.len() > 20, "{}", pairs.len());
+    let found: Vec<_> = pairs
+        .into_iter()
+        .flat_map(|(entry, target)| {
+            let kernel = entry.build_for(&Settings::defaults(entry.parameters), target).unwrap();
+            let report = Report::of(&kernel.trace(target).unwrap(), &EmitOptions::default()).unwrap();
+            let name = format!("{} for {target}", entry.name);
+            report.complaints().into_iter().map(move |complaint| format!("{name}: {complaint}"))
+        })
+        .collect();
+    assert_eq!(found, [""; 0]);
 }
 
 #[test]

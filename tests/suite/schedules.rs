@@ -25,6 +25,23 @@ fn tally(#[comptime] drawn: bool, counter: TensorMut<I32, 1>, done: TensorMut<I3
         Schedule::in_turn(uniform(done.extent(0)))
     };
     setup.finish();
+    count_all(schedule, done);
+}
+
+/// [`tally`] of what a table lists.
+#[kernel(block = [64, 1, 1])]
+fn tally_listed(table: Tensor<I32, 2>, done: TensorMut<I32, 1>) {
+    count_all(Schedule::listed(table), done);
+}
+
+/// The same by pairs of blocks.
+#[kernel(block = [64, 1, 1], cluster = [2, 1, 1])]
+fn tally_listed_by_pairs(table: Tensor<I32, 2>, done: TensorMut<I32, 1>) {
+    count_all(Schedule::listed(table), done);
+}
+
+#[device]
+fn count_all(schedule: Schedule, done: TensorMut<I32, 1>) {
     if warp_id() == 0 {
         if elect_one() {
             let mut ticket = schedule.start();
@@ -60,6 +77,33 @@ fn every_piece_of_work_is_done_once() {
             }
         }
     }
+}
+
+#[test]
+fn a_table_lists_each_blocks_work() {
+    const TABLE: [[i32; 3]; 4] = [[5, 0, 2], [-1, 3, 3], [6, -1, 1], [4, 3, -7]];
+    let wanted = |by: i32| vec![by, 0, by, by, by, by, by];
+    for seed in 0..4 {
+        let dev = device().with_seed(seed);
+        let table = dev.tensor_from_slice(TABLE.as_flattened(), [4, 3]).unwrap();
+        let mut done = dev.tensor_zeros::<i32, 1>([7]).unwrap();
+        tally_listed::new().grid([4, 1, 1]).launch(&dev, (&table, &mut done)).unwrap();
+        assert_eq!(done.to_vec().unwrap(), wanted(1));
+        let mut done = dev.tensor_zeros::<i32, 1>([7]).unwrap();
+        tally_listed_by_pairs::new().grid([8, 1, 1]).launch(&dev, (&table, &mut done)).unwrap();
+        assert_eq!(done.to_vec().unwrap(), wanted(2));
+        // Nothing is listed.
+        let none = dev.tensor_zeros::<i32, 2>([4, 0]).unwrap();
+        tally_listed::new().grid([4, 1, 1]).launch(&dev, (&none, &mut done)).unwrap();
+        assert_eq!(done.to_vec().unwrap(), wanted(2));
+    }
+    // More blocks than rows.
+    let dev = device();
+    let table = dev.tensor_from_slice(TABLE.as_flattened(), [4, 3]).unwrap();
+    let mut done = dev.tensor_zeros::<i32, 1>([7]).unwrap();
+    let launched = tally_listed::new().grid([5, 1, 1]).launch(&dev, (&table, &mut done));
+    let Err(Error::Report(report)) = launched else { panic!("no report: {launched:?}") };
+    assert_eq!(report.kind, ReportKind::OutOfBounds, "{report}");
 }
 
 /// Row and column of each tile, by its number.

@@ -18,6 +18,8 @@ pub struct MainLoop {
     /// Instructions `R2UR`: each takes a value from a thread's register to the warp's, and the products that want it
     /// (descriptors, mostly) wait for that.
     pub moves_to_uniform: u32,
+    /// Whether one thread starts the products, which then run beside the block (`tcgen05.mma`), and not a warpgroup.
+    pub by_one_thread: bool,
 }
 
 /// An instruction: its address, its opcode and where it may jump.
@@ -53,8 +55,12 @@ fn base(opcode: &str) -> &str {
 
 /// Products of a warpgroup, and those of Blackwell's that one thread starts.
 fn is_product(opcode: &str) -> bool {
+    matches!(base(opcode), "HGMMA" | "IGMMA" | "QGMMA" | "BGMMA") || is_product_of_one_thread(opcode)
+}
+
+fn is_product_of_one_thread(opcode: &str) -> bool {
     let base = base(opcode);
-    matches!(base, "HGMMA" | "IGMMA" | "QGMMA" | "BGMMA") || (base.starts_with("UTC") && base.ends_with("MMA"))
+    base.starts_with("UTC") && base.ends_with("MMA")
 }
 
 /// Finds the main loops in the output of `nvdisasm -c`.
@@ -103,6 +109,7 @@ pub fn main_loops(text: &str) -> Vec<MainLoop> {
             instructions: among(body, &|_| true),
             products: among(body, &is_product),
             moves_to_uniform: among(body, &|opcode| base(opcode) == "R2UR"),
+            by_one_thread: among(body, &is_product_of_one_thread) > 0,
         })
         .collect()
 }
@@ -160,9 +167,11 @@ mod tests {
         let found = main_loops(TEXT);
         assert_eq!(
             found,
-            [MainLoop { address: 0x10, instructions: 8, products: 1, moves_to_uniform: 1 }],
+            [MainLoop { address: 0x10, instructions: 8, products: 1, moves_to_uniform: 1, by_one_thread: false }],
             "the loop of three behind the end belongs to it; the move before it does not"
         );
+        let [found] = main_loops(&TEXT.replace("HGMMA.64x64x16.F32.BF16", "UTCHMMA")).try_into().unwrap();
+        assert_eq!((found.products, found.by_one_thread), (1, true));
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod vector;
 pub use crate::ScalarType;
 pub use atomics::{Atomic, AtomicInt, Ordering, Scope};
 pub use blackwell::{
-    MmaInFlight, Tcgen05Left, Tcgen05Right, TensorMemory, TmemAccumulator, TmemLoad, TmemRows, TmemStore, TmemTile,
+    MmaInFlight, Tcgen05Operand, TensorMemory, TmemAccumulator, TmemLoad, TmemRows, TmemStore, TmemTile,
     tcgen05_commit, tcgen05_fence_after_thread_sync, tcgen05_fence_before_thread_sync, tcgen05_mma,
 };
 pub use buffer::{BufferRsrc, Elements, elements};

@@ -144,6 +144,15 @@ impl Runner for Laddered {
         self.runner.compare(settings, inputs, outputs)
     }
 
+    fn compare_from_gpu(
+        &self,
+        settings: &Settings,
+        inputs: &Tensors,
+        outputs: &Tensors,
+    ) -> Result<Vec<Comparison>, Error> {
+        self.runner.compare_from_gpu(settings, inputs, outputs)
+    }
+
     fn work(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Work {
         self.runner.work(settings, inputs, outputs)
     }

@@ -22,7 +22,7 @@ pub use simple::{SimpleRunner, Wanted};
 ///
 /// The command line calls, in this order: [`random`](Runner::random) unless there is a file,
 /// [`prepare`](Runner::prepare), [`run`](Runner::run), and with `--check`
-/// [`compare`](Runner::compare). Only after all of them are the outputs written.
+/// [`compare_from`](Runner::compare_from). Only after all of them are the outputs written.
 pub trait Runner: Sync {
     /// What the kernel reads.
     fn inputs(&self) -> &'static [TensorSpec];
@@ -47,6 +47,30 @@ pub trait Runner: Sync {
     /// Compares outputs with the right ones: those among the inputs if the file carries them, else
     /// the host's reference.
     fn compare(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Result<Vec<Comparison>, Error>;
+
+    /// [`compare`](Runner::compare) for what a GPU gave, whose units may cut off more than the emulator does.
+    fn compare_from_gpu(
+        &self,
+        settings: &Settings,
+        inputs: &Tensors,
+        outputs: &Tensors,
+    ) -> Result<Vec<Comparison>, Error> {
+        self.compare(settings, inputs, outputs)
+    }
+
+    /// [`compare`](Runner::compare) or [`compare_from_gpu`](Runner::compare_from_gpu), as the device is.
+    fn compare_from(
+        &self,
+        device: &Device,
+        settings: &Settings,
+        inputs: &Tensors,
+        outputs: &Tensors,
+    ) -> Result<Vec<Comparison>, Error> {
+        match device.is_gpu() {
+            true => self.compare_from_gpu(settings, inputs, outputs),
+            false => self.compare(settings, inputs, outputs),
+        }
+    }
 
     /// How `lacewing check` tries the kernel.
     fn ladder(&self) -> &Ladder {

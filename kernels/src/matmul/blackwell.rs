@@ -10,7 +10,7 @@
 
 use lacewing_core::prelude::*;
 
-use super::Vectorized;
+use super::{Vectorized, divide_up};
 
 /// Rows and columns of C that a block computes.
 const BLOCK_M: usize = 128;
@@ -82,8 +82,7 @@ pub fn matmul_tcgen05<T: MmaElement, Out: Float>(
     b: Tensor<T, 2>,
     c: TensorMut<Out, 2>,
 ) {
-    // Rounded up; a block runs only where there is a column.
-    let tiles_in_row = (c.extent(1) - 1) / (BLOCK_N as i32) + 1;
+    let tiles_in_row = divide_up(c.extent(1), BLOCK_N);
     let row = block_id(X) / tiles_in_row * (BLOCK_M as i32);
     let column = block_id(X) % tiles_in_row * (BLOCK_N as i32);
 
@@ -98,8 +97,7 @@ pub fn matmul_tcgen05<T: MmaElement, Out: Float>(
     let sums = memory.accumulator(BLOCK_M, 0, BLOCK_N);
 
     // One step at least: it makes the sums zero where the inner dimension is empty.
-    let inner = a.extent(1);
-    let steps = (inner / (BLOCK_K as i32) + (inner % (BLOCK_K as i32)).min(1)).max(1);
+    let steps = divide_up(a.extent(1), BLOCK_K).max(1);
     let mut at = stages.start();
     for step in range(steps) {
         stages.wait_empty(at);

@@ -10,13 +10,15 @@
 //! Both matrices lie along k, because 8-bit products have no bits for transposed operands (PTX ISA, "wgmma.mma_async").
 //!
 //! On a GPU, an instruction adds 32 products and the sum so far with fewer bits than f32 has: each term is cut to about 13
-//! bits below the largest of them. cuBLAS calls this fast accumulation. The emulator adds in f32.
+//! bits below the largest of them. cuBLAS calls this fast accumulation. The emulator adds in f32, and is held to that.
 
 use lacewing_core::prelude::*;
 use lacewing_core::types::Scalar;
 use lacewing_core::{ScalarType, Target};
+use lacewing_runtime::compare::Comparison;
+use lacewing_runtime::host::Random;
 use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
-use lacewing_runtime::runner::{Dimension, Laddered, SimpleRunner, TensorSpec, Tile, Wanted};
+use lacewing_runtime::runner::{Dimension, Laddered, Runner, SimpleRunner, Sizes, TensorSpec, Tile, Wanted};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, HostTensor, LaunchStats, Tensors};
 
 use super::hopper::{self, HopperTiles};
@@ -72,12 +74,68 @@ where
     })
 }
 
-/// What an element may be off by: the bits that each instruction of 32 products cuts off, which are none on the emulator,
-/// and the rounding of f32 sums. `absolute` is the sum of `|a| |b|`. As in [`super::tolerance`], errors do not all point
-/// one way; on an H200, cuBLAS's are up to 0.8, 2.6, 3.0 and 3.1 units of 2^-13 for 32, 128, 1024 and 4096 products.
-fn tolerance(inner: usize, absolute: f64) -> f64 {
+/// What an element of a GPU may be off by beside the rounding of f32 sums: the bits that each instruction of 32 products
+/// cuts off. `absolute` is the sum of `|a| |b|`. As in [`super::tolerance`], errors do not all point one way; on an H200,
+/// cuBLAS's are up to 0.8, 2.6, 3.0 and 3.1 units of 2^-13 for 32, 128, 1024 and 4096 products.
+fn cut_off(inner: usize, absolute: f64) -> f64 {
     const CUT: f64 = 1.0 / 8192.0;
-    super::tolerance(inner, absolute) + 2.0 * (inner.div_ceil(32) as f64).sqrt() * CUT * absolute
+    2.0 * (inner.div_ceil(32) as f64).sqrt() * CUT * absolute
+}
+
+/// The largest element of `scale |A| |B|^T`.
+fn largest_sum(settings: &Settings, inputs: &Tensors) -> Result<f64, Error> {
+    let (a, b) = (&inputs["a"], &inputs["b"]);
+    let ([rows, inner], [columns, _]) = (a.shape_of::<2>()?, b.shape_of::<2>()?);
+    let absolute = |numbers: Vec<f64>| numbers.into_iter().map(f64::abs).collect::<Vec<_>>();
+    let right = reference::transpose(&absolute(b.to_f64()?), inner);
+    let sums = reference::matmul(&absolute(a.to_f64()?), &right, rows, columns);
+    Ok(sums.into_iter().fold(0.0, f64::max) * f64::from(settings.f32("scale")?).abs())
+}
+
+/// [`RUNNER`], which knows the emulator's sums of f32, with what a GPU cuts off.
+struct OfEights;
+
+impl Runner for OfEights {
+    fn inputs(&self) -> &'static [TensorSpec] {
+        RUNNER.inputs()
+    }
+
+    fn outputs(&self) -> &'static [TensorSpec] {
+        RUNNER.outputs()
+    }
+
+    fn dimensions(&self) -> &'static [Dimension] {
+        RUNNER.dimensions()
+    }
+
+    fn random(&self, settings: &Settings, sizes: &Sizes, random: &mut Random) -> Result<Tensors, Error> {
+        RUNNER.random(settings, sizes, random)
+    }
+
+    fn prepare(&self, settings: &mut Settings, inputs: &mut Tensors, notices: &mut Vec<String>) -> Result<(), Error> {
+        RUNNER.prepare(settings, inputs, notices)
+    }
+
+    fn run(&self, device: &Device, settings: &Settings, inputs: &Tensors) -> Result<Tensors, Error> {
+        RUNNER.run(device, settings, inputs)
+    }
+
+    fn compare(&self, settings: &Settings, inputs: &Tensors, outputs: &Tensors) -> Result<Vec<Comparison>, Error> {
+        RUNNER.compare(settings, inputs, outputs)
+    }
+
+    fn compare_from_gpu(
+        &self,
+        settings: &Settings,
+        inputs: &Tensors,
+        outputs: &Tensors,
+    ) -> Result<Vec<Comparison>, Error> {
+        let [_, inner] = inputs["a"].shape_of::<2>()?;
+        let more = cut_off(inner, largest_sum(settings, inputs)?);
+        let mut comparisons = RUNNER.compare(settings, inputs, outputs)?;
+        comparisons.iter_mut().for_each(|comparison| comparison.tolerance += more);
+        Ok(comparisons)
+    }
 }
 
 const INPUTS: &[ScalarType] = &[ScalarType::F8E4M3, ScalarType::F8E5M2];
@@ -118,10 +176,7 @@ static RUNNER: SimpleRunner = SimpleRunner {
         let scale = f64::from(settings.f32("scale")?);
         let mut numbers = reference::matmul(&left, &right, rows, columns);
         numbers.iter_mut().for_each(|x| *x *= scale);
-        let absolute = |numbers: &[f64]| numbers.iter().map(|x| x.abs()).collect::<Vec<_>>();
-        let sums = reference::matmul(&absolute(&left), &absolute(&right), rows, columns);
-        let largest = sums.iter().copied().fold(0.0, f64::max) * scale.abs();
-        let tolerance = tolerance(inner, largest) + unit_roundoff(output(settings)?);
+        let tolerance = super::tolerance(inner, largest_sum(settings, inputs)?) + unit_roundoff(output(settings)?);
         Ok(vec![Wanted { tensor: "c", numbers, tolerance }])
     },
 };
@@ -173,7 +228,7 @@ fn vectors<H: Element>(device: &Device, matrix: &HostTensor) -> Result<DevTensor
 }
 
 static LADDER: Laddered = Laddered {
-    runner: &RUNNER,
+    runner: &OfEights,
     ladder: tiled(|_, _| vec![Tile::new("M", 2 * hopper::ROWS), Tile::new("N", 64), Tile::new("K", 128)]),
 };
 
@@ -198,8 +253,8 @@ pub static MATMUL_FP8: KernelEntry = KernelEntry {
 };
 
 fn build<T: WgmmaElement>(settings: &Settings) -> Result<Box<dyn AnyKernel>, Error> {
-    fn into<T: WgmmaElement, Out: Float>((tiles, turned): (HopperTiles, bool)) -> Box<dyn AnyKernel> {
-        if turned {
+    fn into<T: WgmmaElement, Out: Float>((tiles, as_transpose): (HopperTiles, bool)) -> Box<dyn AnyKernel> {
+        if as_transpose {
             Box::new(hopper::matmul_hopper_scaled_strided::<T, Out>::new(tiles))
         } else {
             Box::new(hopper::matmul_hopper_scaled::<T, Out>::new(tiles))

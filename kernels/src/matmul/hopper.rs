@@ -15,6 +15,7 @@ use lacewing_core::prelude::*;
 use lacewing_core::{Target, types};
 use lacewing_runtime::{DevTensor, ElementOf, Error, KernelExt, LaunchStats};
 
+use super::divide_up;
 use crate::views::{HostFloat, rows_are_vectors, tensor_map_describes};
 
 /// Rows of a consumer warpgroup.
@@ -39,8 +40,10 @@ pub struct HopperTiles {
     pub(super) slots: usize,
     /// Rows of tiles (in a cluster, of as many of them as it has blocks) that are taken together.
     pub(super) group: usize,
-    /// Whether B lies along k: its columns are contiguous, not its rows.
-    pub(super) along_k: bool,
+    /// Whether A is M-major: its columns are contiguous, not its rows.
+    pub(super) m_major: bool,
+    /// Whether B is K-major: its columns are contiguous, not its rows.
+    pub(super) k_major: bool,
 }
 
 /// Bytes of shared memory of a block of sm_90a, less what mbarriers take.
@@ -61,8 +64,10 @@ pub struct Problem {
     pub bytes: usize,
     /// Whether rows of A and B start at sectors of the L2 cache, of 32 bytes.
     pub aligned: bool,
-    /// Whether B lies along k.
-    pub along_k: bool,
+    /// Whether A is M-major.
+    pub m_major: bool,
+    /// Whether B is K-major.
+    pub k_major: bool,
     /// Multiprocessors of the chip.
     pub multiprocessors: usize,
 }
@@ -70,29 +75,32 @@ pub struct Problem {
 impl HopperTiles {
     /// The tiles with the shortest estimated time.
     pub fn new(problem: &Problem) -> Self {
-        let all = Self::candidates(problem.along_k);
+        let all = Self::candidates(problem.k_major);
         let best = all.min_by_key(|tiles| tiles.time(problem));
-        best.unwrap_or_else(|| Self::of(2, 256, 2, problem.along_k))
+        let best = best.unwrap_or_else(|| Self::of(2, 256, 2, problem.k_major));
+        HopperTiles { m_major: problem.m_major, ..best }
     }
 
     /// The tiles to choose from; larger ones first, which are taken where times are equal.
-    fn candidates(along_k: bool) -> impl Iterator<Item = Self> {
+    fn candidates(k_major: bool) -> impl Iterator<Item = Self> {
         let kinds = [(2, 1), (2, 2), (2, 4), (1, 1), (1, 2), (1, 4)];
         kinds.into_iter().flat_map(move |(consumers, cluster)| {
             // A share of B is made of whole groups of 8 rows; rows of it start at sectors, and few of its columns are loaded
             // in vain.
-            let fits = move |width: &usize| match along_k {
+            let fits = move |width: &usize| match k_major {
                 true => width.is_multiple_of(8 * cluster),
                 false => width.is_multiple_of(64) || width.is_multiple_of(16) && *width > 192,
             };
             let widths = (16..=256).rev().filter(fits);
-            widths.map(move |block_n| Self::of(consumers, block_n, cluster, along_k))
+            widths.map(move |block_n| Self::of(consumers, block_n, cluster, k_major))
         })
     }
 
-    /// Tiles of a shape, with as many stages as there is shared memory for.
-    fn of(consumers: usize, block_n: usize, cluster: usize, along_k: bool) -> Self {
-        let mut tiles = HopperTiles { consumers, block_n, stages: 0, cluster, slots: 2, group: 16 / cluster, along_k };
+    /// Tiles of a shape, for a K-major A, with as many stages as there is shared memory for.
+    fn of(consumers: usize, block_n: usize, cluster: usize, k_major: bool) -> Self {
+        let group = 16 / cluster;
+        let mut tiles =
+            HopperTiles { consumers, block_n, stages: 0, cluster, slots: 2, group, m_major: false, k_major };
         let out = consumers * tiles.slots * ROWS * PANEL;
         tiles.stages = ((SHARED - out) / ((tiles.block_m() + tiles.loaded_n()) * PANEL)).min(MOST_STAGES);
         tiles
@@ -100,7 +108,7 @@ impl HopperTiles {
 
     /// Columns of a tile of B in shared memory: whole panels for each block of the cluster.
     fn loaded_n(&self) -> usize {
-        if self.along_k { self.block_n } else { self.block_n.next_multiple_of(ROW_PANEL * self.cluster) }
+        if self.k_major { self.block_n } else { self.block_n.next_multiple_of(ROW_PANEL * self.cluster) }
     }
 
     /// Clusters that run at once. Those of four find room only inside of a GPC: 30 on the 132 multiprocessors of an H200
@@ -174,13 +182,8 @@ struct Sizes {
     inner: Uniform<I32>,
 }
 
-/// `a / b`, rounded up, of what is not negative.
-#[device]
-fn divide_up(a: Uniform<I32>, b: usize) -> Uniform<I32> {
-    ((a + (b as i32 - 1)).cast::<U32>() / b as u32).cast::<I32>()
-}
-
-/// C = A B. A is `[rows, inner]`; B is `[inner, columns]`, or `[columns, inner]` where tiles lie along k; C is
+/// C = A B. A is `[rows, inner]`, or `[inner, rows]` where it is M-major; B is `[inner, columns]`, or `[columns, inner]` where
+/// it is K-major; C is
 /// `[rows, columns]`. No size is 0. The grid has a multiple of the cluster's blocks in x.
 #[kernel(block = [geometry.threads(), 1, 1], cluster = [geometry.cluster, 1, 1], min_blocks = 1)]
 pub fn matmul_hopper<T: WgmmaElement, Out: Float>(
@@ -237,25 +240,38 @@ pub fn matmul_hopper_scaled_strided<T: WgmmaElement, Out: Float>(
     multiply(&geometry, a, b, Destination::Elements(c), sizes, Some(scale));
 }
 
-/// Whether [`run`] can multiply these: tensor maps describe them, A along k and B along its rows or along k, which it
-/// must for 8-bit elements. Gives whether B lies along k.
-fn layout_of_b<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<A, 2>) -> Option<bool> {
-    /// Extents up to which no index of a tile overflows.
-    const LARGEST: usize = 1 << 30;
-    let describes = |tensor: &DevTensor<A, 2>| rows_are_vectors(tensor, 16) && tensor_map_describes(tensor);
-    let small = a.shape().into_iter().chain(b.shape()).all(|extent| extent <= LARGEST);
-    if !small || a.device().target() != Target::SM_90A || !describes(a) {
-        return None;
+/// Which dimensions of A and B are contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Majors {
+    /// A's columns are, not its rows.
+    m: bool,
+    /// B's columns are, not its rows.
+    k: bool,
+}
+
+impl Majors {
+    /// How A and B lie, where [`run`] can multiply them: tensor maps describe them, which 8-bit elements must be along k.
+    fn of<A: lacewing_runtime::Element>(a: &DevTensor<A, 2>, b: &DevTensor<A, 2>) -> Option<Self> {
+        /// Extents up to which no index of a tile overflows.
+        const LARGEST: usize = 1 << 30;
+        let describes = |tensor: &DevTensor<A, 2>| rows_are_vectors(tensor, 16) && tensor_map_describes(tensor);
+        let in_columns = |tensor: &DevTensor<A, 2>| tensor.permute([1, 0]).is_ok_and(|columns| describes(&columns));
+        let small = a.shape().into_iter().chain(b.shape()).all(|extent| extent <= LARGEST);
+        if !small || a.device().target() != Target::SM_90A {
+            return None;
+        }
+        let wide = A::TYPE.bytes() > 1;
+        let a_along_k = describes(a);
+        let b_along_n = wide && describes(b);
+        let fits = (a_along_k || wide && in_columns(a)) && (b_along_n || in_columns(b));
+        fits.then_some(Majors { m: !a_along_k, k: !b_along_n })
     }
-    let along_k = b.permute([1, 0]).is_ok_and(|b| describes(&b));
-    let along_n = A::TYPE.bytes() > 1 && describes(b);
-    (along_n || along_k).then_some(!along_n)
 }
 
 /// Whether C is computed as its transpose: few rows would leave most of a warpgroup's 64 empty, so that the columns of B
-/// take their place, if they lie along k as rows of A do.
-pub(super) fn is_turned([rows, columns]: [usize; 2], along_k: bool) -> bool {
-    along_k && rows < ROWS && columns >= ROWS
+/// take their place.
+pub(super) fn as_transpose([rows, columns]: [usize; 2]) -> bool {
+    rows < ROWS && columns >= ROWS
 }
 
 /// Runs the kernel of this file, on tiles that it chooses by the shape; `None` where it does not take such tensors.
@@ -270,17 +286,20 @@ where
     T: WgmmaElement + types::Scalar<Host: ElementOf<T>>,
     Out: HostFloat,
 {
-    let along_k = layout_of_b(a, b)?;
+    let majors = Majors::of(a, b)?;
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
-    if is_turned([rows, columns], along_k) {
+    if as_transpose([rows, columns]) {
         let (Ok(a), Ok(b), Ok(mut c)) = (a.permute([1, 0]), b.permute([1, 0]), c.permute([1, 0])) else { return None };
         return run::<T, Out>(&b, &a, &mut c, scale);
     }
     let processors = a.device().multiprocessors() as usize;
-    let turned = b.permute([1, 0]).ok()?;
-    let aligned = rows_are_vectors(a, SECTOR) && rows_are_vectors(if along_k { &turned } else { b }, SECTOR);
+    let (a_columns, b_columns) = (a.permute([1, 0]).ok()?, b.permute([1, 0]).ok()?);
+    let at_sectors = |tensor: &DevTensor<T::Host, 2>| rows_are_vectors(tensor, SECTOR);
+    let aligned =
+        at_sectors(if majors.m { &a_columns } else { a }) && at_sectors(if majors.k { &b_columns } else { b });
     let sizes = [rows, columns, inner];
-    let problem = Problem { sizes, bytes: T::BYTES, aligned, along_k, multiprocessors: processors };
+    let Majors { m: m_major, k: k_major } = majors;
+    let problem = Problem { sizes, bytes: T::BYTES, aligned, m_major, k_major, multiprocessors: processors };
     let tiles = HopperTiles::new(&problem);
     Some(launch::<T, Out>(tiles, (a, b, c), scale))
 }
@@ -305,8 +324,8 @@ where
         i32::try_from(number).map_err(|_| Error::Shape(format!("{number} is more than a kernel can count")))
     };
     let (m, n, k) = (count(rows)?, count(columns)?, count(inner)?);
-    let turned = b.permute([1, 0])?;
-    let b = if tiles.along_k { &turned } else { b };
+    let (a_columns, b_columns) = (a.permute([1, 0])?, b.permute([1, 0])?);
+    let (a, b) = (if tiles.m_major { &a_columns } else { a }, if tiles.k_major { &b_columns } else { b });
     let through_map = rows_are_vectors(c, 16) && tensor_map_describes(c);
     match (through_map, scale) {
         (true, None) => matmul_hopper::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, m, n, k)),
@@ -331,15 +350,17 @@ fn multiply<T: WgmmaElement, Out: Float>(
 ) {
     let (block_m, block_n, block_k) = (geometry.block_m(), geometry.block_n, PANEL / T::BYTES);
     let (consumers, cluster) = (geometry.consumers, geometry.cluster);
-    let row_tiles = divide_up(divide_up(sizes.rows, block_m), cluster);
-    let order = TileOrder::grouped(row_tiles, divide_up(sizes.columns, block_n), geometry.group);
+    let row_tiles = divide_up(divide_up(*sizes.rows, block_m), cluster);
+    let column_tiles = divide_up(*sizes.columns, block_n);
+    let order = TileOrder::grouped(uniform(row_tiles), uniform(column_tiles), geometry.group);
     let schedule = Schedule::in_turn(order.count());
-    let steps = divide_up(sizes.inner, block_k);
+    let steps = uniform(divide_up(*sizes.inner, block_k));
     let rank = if const_expr(cluster > 1) { cluster_rank() } else { 0.into() };
 
-    let a_ring = SwizzledRing::<T>::new("a", geometry.stages, block_m, block_k);
+    let (a_rows, a_columns) = if const_expr(geometry.m_major) { (block_k, block_m) } else { (block_m, block_k) };
+    let a_ring = SwizzledRing::<T>::new("a", geometry.stages, a_rows, a_columns);
     let (b_rows, b_columns) =
-        if const_expr(geometry.along_k) { (block_n, block_k) } else { (block_k, geometry.loaded_n()) };
+        if const_expr(geometry.k_major) { (block_n, block_k) } else { (block_k, geometry.loaded_n()) };
     let b_ring = SwizzledRing::<T>::new("b", geometry.stages, b_rows, b_columns);
     let panels = SwizzledRing::<Out>::new("c", consumers * geometry.slots, ROWS, geometry.panel(Out::BYTES));
     let mut setup = BarrierSetup::new();
@@ -359,7 +380,8 @@ fn multiply<T: WgmmaElement, Out: Float>(
                 for step in range(steps) {
                     let k = step * (block_k as i32);
                     let full = stages.acquire(at, a_ring.bytes() + b_ring.bytes());
-                    a.load(a_ring.stage(at.stage()), (first_row, k), full);
+                    let a_at = if const_expr(geometry.m_major) { (k, first_row) } else { (first_row, k) };
+                    a.load(a_ring.stage(at.stage()), a_at, full);
                     load_b(geometry, b, b_ring.stage(at.stage()), (k, first_column), rank, full);
                     at.advance();
                 }
@@ -378,13 +400,13 @@ fn multiply<T: WgmmaElement, Out: Float>(
         while schedule.has(ticket) {
             let (row, column) = order.at(ticket.number());
             stages.wait(at);
-            let a_tile = a_ring.stage(at.stage()).row_block(ROWS, number);
+            let a_tile = own_rows(geometry, a_ring.stage(at.stage()), number);
             let mut product = first_product(geometry, a_tile, b_ring.stage(at.stage()));
             for _ in range(1, steps) {
                 let before = at;
                 at.advance();
                 stages.wait(at);
-                let a_tile = a_ring.stage(at.stage()).row_block(ROWS, number);
+                let a_tile = own_rows(geometry, a_ring.stage(at.stage()), number);
                 product = next_product(geometry, product, a_tile, b_ring.stage(at.stage()));
                 product.wait_before::<1>();
                 stages.release(before);
@@ -426,7 +448,7 @@ fn load_b<T: WgmmaElement>(
 ) {
     let share = geometry.loaded_n() / geometry.cluster;
     let column = column + rank * (share as i32);
-    let (part, at) = if const_expr(geometry.along_k) {
+    let (part, at) = if const_expr(geometry.k_major) {
         (tile.row_block(share, rank), (column, k))
     } else {
         (tile.column_block(share, rank), (k, column))
@@ -438,10 +460,21 @@ fn load_b<T: WgmmaElement>(
     }
 }
 
+/// The part of a tile of A that has a warpgroup's rows.
+#[device]
+fn own_rows<T: WgmmaElement>(geometry: &HopperTiles, a: SwizzledTile<T>, number: Uniform<I32>) -> SwizzledTile<T> {
+    if const_expr(geometry.m_major) { a.column_block(ROWS, number) } else { a.row_block(ROWS, number) }
+}
+
 /// The product of a warpgroup's rows of a step.
 #[device]
 fn first_product<T: WgmmaElement>(geometry: &HopperTiles, a: SwizzledTile<T>, b: SwizzledTile<T>) -> InFlight {
-    if const_expr(geometry.along_k) { wgmma(a, b.t()) } else { wgmma(a, b.first_columns(geometry.block_n)) }
+    match (geometry.m_major, geometry.k_major) {
+        (false, true) => wgmma(a, b.t()),
+        (false, false) => wgmma(a, b.first_columns(geometry.block_n)),
+        (true, true) => wgmma(a.t(), b.t()),
+        (true, false) => wgmma(a.t(), b.first_columns(geometry.block_n)),
+    }
 }
 
 /// [`first_product`], added to those before.
@@ -452,7 +485,12 @@ fn next_product<T: WgmmaElement>(
     a: SwizzledTile<T>,
     b: SwizzledTile<T>,
 ) -> InFlight {
-    if const_expr(geometry.along_k) { before.add(a, b.t()) } else { before.add(a, b.first_columns(geometry.block_n)) }
+    match (geometry.m_major, geometry.k_major) {
+        (false, true) => before.add(a, b.t()),
+        (false, false) => before.add(a, b.first_columns(geometry.block_n)),
+        (true, true) => before.add(a.t(), b.t()),
+        (true, false) => before.add(a.t(), b.first_columns(geometry.block_n)),
+    }
 }
 
 /// Row and first column of a thread's first element in its warpgroup's tile of 64 rows.

@@ -6,7 +6,7 @@
 
 use lacewing_core::prelude::*;
 
-use super::Vectorized;
+use super::{Vectorized, divide_up};
 use crate::tiles::CHUNK;
 
 /// Rows and columns of C that a block computes.
@@ -30,15 +30,8 @@ pub(super) fn blocks(rows: usize, columns: usize) -> usize {
 /// Row and column of a block's tile among the tiles of C.
 #[device]
 fn block_coordinate(columns: I32) -> (I32, I32) {
-    // Rounded up; a block runs only where there is a column.
-    let tiles_in_row = (columns - 1) / (BLOCK as i32) + 1;
+    let tiles_in_row = divide_up(columns, BLOCK);
     (block_id(X) / tiles_in_row, block_id(X) % tiles_in_row)
-}
-
-/// Steps of the inner dimension, rounded up.
-#[device]
-fn k_steps(inner: I32) -> I32 {
-    inner / (BLOCK_K as i32) + (inner % (BLOCK_K as i32)).min(1)
 }
 
 /// C = A B; arguments are those of [`super`]. The grid is one block for each tile, flattened in x with the tiles of a row
@@ -62,7 +55,7 @@ pub fn matmul_mfma<T: MmaElement, Out: Float>(
     let copy_b = TiledCopy::<T>::new(CopyAtom::Registers, layout![(BLOCK_K, THREADS / BLOCK_K)], [1, CHUNK]);
     let (a_part, b_part) = (mma.partition_a(&a_tile), mma.partition_b(&b_tile));
 
-    for step in range(k_steps(a.extent(1))) {
+    for step in range(divide_up(a.extent(1), BLOCK_K)) {
         // All waves are done with the tiles before.
         barrier();
         let a_source = a.tile([BLOCK, BLOCK_K], (row, step)).vectors(vectorized.a);

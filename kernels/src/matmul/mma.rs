@@ -12,7 +12,7 @@
 
 use lacewing_core::prelude::*;
 
-use super::Vectorized;
+use super::{Vectorized, divide_up};
 use crate::tiles::{CHUNK, swizzled};
 
 /// How the work is divided among blocks and warps.
@@ -99,13 +99,6 @@ fn tile_coordinate(tiles: [I32; 2]) -> (I32, I32) {
     (group * GROUP + inside % rows, inside / rows)
 }
 
-/// `size / step`, rounded up. Neither is negative.
-#[device]
-fn steps(size: I32, step: usize) -> I32 {
-    let step = step as i32;
-    size / step + (size % step).min(1)
-}
-
 /// C = A B; arguments are those of [`super`]. The grid is one block for each tile ([`Tiling::blocks`]), flattened in x.
 /// `whole_steps` promises that the inner dimension is a multiple of the tiling's, and not 0.
 #[kernel(block = [tiling.threads() as u32, 1, 1])]
@@ -118,7 +111,7 @@ pub fn matmul_mma<T: MmaElement, Out: Float>(
     c: TensorMut<Out, 2>,
 ) {
     let Tiling { rows, columns, inner, warps, stages, .. } = tiling;
-    let (row, column) = tile_coordinate([steps(c.extent(0), rows), steps(c.extent(1), columns)]);
+    let (row, column) = tile_coordinate([divide_up(c.extent(0), rows), divide_up(c.extent(1), columns)]);
     let mma = TiledMma::<MmaSync<16, 8, 16, T>>::new(warps);
     let mut acc = mma.accumulators(rows, columns);
 
@@ -127,7 +120,7 @@ pub fn matmul_mma<T: MmaElement, Out: Float>(
     let b_tiles = shared_tensor::<T>("b", swizzled(inner, columns, stages));
     let copy_a = TiledCopy::<T>::rows(CopyAtom::CpAsync, tiling.threads(), inner, CHUNK);
     let copy_b = TiledCopy::<T>::rows(CopyAtom::CpAsync, tiling.threads(), columns, CHUNK);
-    let k_steps = steps(a.extent(1), inner);
+    let k_steps = divide_up(a.extent(1), inner);
     let fill = |step: I32, stage: I32| {
         // Where there are no parts of steps, what lies beyond the last one is the last once more, and nothing needs a
         // mask along the inner dimension; elsewhere it is zeros.

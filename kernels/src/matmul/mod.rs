@@ -11,7 +11,7 @@
 //!
 //! | file | runs on |
 //! |---|---|
-//! | [`hopper`] | sm_90a, where A lies along k and B along either dimension, in rows of 16-byte vectors; not where a tiling of `mma` is asked for |
+//! | [`hopper`] | sm_90a, where rows or columns of A and of B are 16-byte vectors; not where a tiling of `mma` is asked for |
 //! | [`blackwell`] | sm_100a, unless a tiling of `mma` is asked for |
 //! | [`mma`] | other NVIDIA chips, and what `hopper` does not take |
 //! | [`mfma`] | AMD chips |
@@ -104,6 +104,12 @@ impl TilingChoice {
             TilingChoice::Large => mma::Tiling::LARGE,
         }
     }
+}
+
+/// `a / b`, rounded up, of what is not negative: without the steps that signs would take, and right up to the largest.
+#[device]
+fn divide_up(a: I32, b: usize) -> I32 {
+    ((a.cast::<U32>() + (b as u32 - 1)) / (b as u32)).cast::<I32>()
 }
 
 /// Launches the version for the device's chip.
@@ -214,7 +220,7 @@ where
 {
     let a = device.tensor_from::<T::Host, 2>(&inputs["a"])?;
     let b = match settings.choice("b")? {
-        "columns" => device.tensor_from::<T::Host, 2>(&turned::<T::Host>(&inputs["b"])?)?.permute([1, 0])?,
+        "columns" => device.tensor_from::<T::Host, 2>(&transposed::<T::Host>(&inputs["b"])?)?.permute([1, 0])?,
         _ => device.tensor_from::<T::Host, 2>(&inputs["b"])?,
     };
     let mut c = device.tensor_uninit([a.shape()[0], b.shape()[1]])?;
@@ -223,7 +229,7 @@ where
 }
 
 /// The transpose of a matrix.
-fn turned<H: Element>(matrix: &HostTensor) -> Result<HostTensor, Error> {
+fn transposed<H: Element>(matrix: &HostTensor) -> Result<HostTensor, Error> {
     let [rows, columns] = matrix.shape_of::<2>()?;
     let elements = matrix.to_vec::<H>()?;
     let elements: Vec<H> = (0..columns).flat_map(|c| elements.iter().skip(c).step_by(columns).copied()).collect();
@@ -248,13 +254,16 @@ static LADDER: Laddered = Laddered {
 const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goes by its inputs";
 
 /// Hopper's tiles for the sizes that are set, on an H100 or H200, and whether C is computed as its transpose.
-fn hopper_tiles(settings: &Settings, bytes: usize, along_k: bool) -> Result<(HopperTiles, bool), Error> {
+fn hopper_tiles(settings: &Settings, bytes: usize, k_major: bool) -> Result<(HopperTiles, bool), Error> {
     let [rows, columns, inner] = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
-    let turned = hopper::is_turned([rows, columns], along_k);
-    let sizes = if turned { [columns, rows, inner] } else { [rows, columns, inner] };
+    let as_transpose = hopper::as_transpose([rows, columns]);
     let whole = |extent: usize| extent.is_multiple_of(hopper::SECTOR / bytes);
-    let aligned = whole(inner) && (along_k || whole(columns));
-    Ok((HopperTiles::new(&Problem { sizes, bytes, aligned, along_k, multiprocessors: 132 }), turned))
+    let aligned = whole(inner) && (k_major || whole(columns));
+    let problem =
+        Problem { sizes: [rows, columns, inner], bytes, aligned, m_major: false, k_major, multiprocessors: 132 };
+    // A's place is then that of B's columns, and B's that of A's rows, which are contiguous.
+    let transposed = Problem { sizes: [columns, rows, inner], m_major: !k_major, k_major: true, ..problem };
+    Ok((HopperTiles::new(if as_transpose { &transposed } else { &problem }), as_transpose))
 }
 
 /// `matmul` by name.

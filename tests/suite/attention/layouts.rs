@@ -4,15 +4,15 @@ use super::*;
 
 /// Where the elements of a `[B, H, S, D]` tensor lie in a buffer.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
-    elements: usize,
-    offset: usize,
-    strides: [i64; 4],
+pub(super) struct Layout {
+    pub(super) elements: usize,
+    pub(super) offset: usize,
+    pub(super) strides: [i64; 4],
 }
 
 impl Layout {
     /// `[B, S, H, D]` in memory.
-    fn sequence_major([batch, heads, length, head_dim]: [usize; 4]) -> Self {
+    pub(super) fn sequence_major([batch, heads, length, head_dim]: [usize; 4]) -> Self {
         let row = heads * head_dim;
         Layout {
             elements: batch * length * row,
@@ -22,7 +22,7 @@ impl Layout {
     }
 
     /// Part `part` of `[B, S, parts, H, D]` in memory.
-    fn packed([batch, heads, length, head_dim]: [usize; 4], part: usize, parts: usize) -> Self {
+    pub(super) fn packed([batch, heads, length, head_dim]: [usize; 4], part: usize, parts: usize) -> Self {
         let row = parts * heads * head_dim;
         Layout {
             elements: batch * length * row,
@@ -32,7 +32,7 @@ impl Layout {
     }
 
     /// `[B, H, D, S]` in memory.
-    fn columns([batch, heads, length, head_dim]: [usize; 4]) -> Self {
+    pub(super) fn columns([batch, heads, length, head_dim]: [usize; 4]) -> Self {
         let head = length * head_dim;
         Layout {
             elements: batch * heads * head,
@@ -42,7 +42,7 @@ impl Layout {
     }
 
     /// Rows `pitch` elements apart, from `offset` on.
-    fn pitched([batch, heads, length, _]: [usize; 4], offset: usize, pitch: usize) -> Self {
+    pub(super) fn pitched([batch, heads, length, _]: [usize; 4], offset: usize, pitch: usize) -> Self {
         let head = length * pitch;
         Layout {
             elements: offset + batch * heads * head,
@@ -52,7 +52,7 @@ impl Layout {
     }
 
     /// Heads and rows in falling order.
-    fn reversed([batch, heads, length, head_dim]: [usize; 4]) -> Self {
+    pub(super) fn reversed([batch, heads, length, head_dim]: [usize; 4]) -> Self {
         let head = length * head_dim;
         Layout {
             elements: batch * heads * head,
@@ -62,7 +62,7 @@ impl Layout {
     }
 
     /// A view of a buffer in which all else is NaN.
-    fn place<T: Dtype>(&self, device: &Device, tensor: &HostTensor) -> DevTensor<T::Host, 4> {
+    pub(super) fn place<T: Dtype>(&self, device: &Device, tensor: &HostTensor) -> DevTensor<T::Host, 4> {
         let poison = host::<T>(&vec![f64::NAN; self.elements], &[self.elements]);
         let buffer = device.tensor_from::<T::Host, 1>(&poison).unwrap();
         let mut view = buffer.as_strided(self.offset, tensor.shape_of().unwrap(), self.strides).unwrap();

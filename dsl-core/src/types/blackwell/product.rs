@@ -11,55 +11,15 @@ use crate::trace::{self, Attr, Loc};
 use crate::types::hopper::{Mbarrier, Operand, SwizzledTile, Transposed, WgmmaA, WgmmaB};
 use crate::types::{Bool, MmaElement, Scalar};
 
-/// What can be the left operand A of a product: 128 or 64 rows in shared memory.
+/// A matrix that `tcgen05_mma` reads: A of 128 or 64 rows, or B. What of it is an operand is as for warpgroups' products.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the left operand of `tcgen05_mma`",
+    message = "`{Self}` cannot be an operand of `tcgen05_mma`",
     label = "not a matrix in shared memory",
     note = "it is a `SwizzledTile` of F16 or BF16, or its transpose `.t()`"
 )]
-pub trait Tcgen05Left {
-    /// Element type.
-    type Elem: MmaElement;
-    #[doc(hidden)]
-    fn left_operand(self) -> Operand;
-}
-impl<T: MmaElement> Tcgen05Left for SwizzledTile<T> {
-    type Elem = T;
-    fn left_operand(self) -> Operand {
-        WgmmaA::left(self)
-    }
-}
-impl<T: MmaElement> Tcgen05Left for Transposed<T> {
-    type Elem = T;
-    fn left_operand(self) -> Operand {
-        WgmmaA::left(self)
-    }
-}
-
-/// What can be the right operand B of a product.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the right operand of `tcgen05_mma`",
-    label = "not a matrix in shared memory",
-    note = "it is a `SwizzledTile` of k rows, or the transpose `.t()` of one whose columns are k"
-)]
-pub trait Tcgen05Right {
-    /// Element type.
-    type Elem: MmaElement;
-    #[doc(hidden)]
-    fn right_operand(self) -> Operand;
-}
-impl<T: MmaElement> Tcgen05Right for SwizzledTile<T> {
-    type Elem = T;
-    fn right_operand(self) -> Operand {
-        WgmmaB::right(self)
-    }
-}
-impl<T: MmaElement> Tcgen05Right for Transposed<T> {
-    type Elem = T;
-    fn right_operand(self) -> Operand {
-        WgmmaB::right(self)
-    }
-}
+pub trait Tcgen05Operand {}
+impl<T: MmaElement> Tcgen05Operand for SwizzledTile<T> {}
+impl<T: MmaElement> Tcgen05Operand for Transposed<T> {}
 
 /// A product under way. It must be committed to an mbarrier; to drop it is a trace error.
 #[must_use = "nobody can wait for a product that is not committed: call `.commit(barrier)`"]
@@ -111,13 +71,13 @@ fn commit_at(barrier: Mbarrier, loc: Loc) {
 /// A and B are read while the product runs: they may be written again when the mbarrier that it is committed to has
 /// completed. Products of one thread into one accumulator run in the order of their start.
 #[track_caller]
-pub fn tcgen05_mma<A: Tcgen05Left>(
+pub fn tcgen05_mma<A: Tcgen05Operand + WgmmaA<Elem: MmaElement>>(
     a: A,
-    b: impl Tcgen05Right<Elem = A::Elem>,
+    b: impl Tcgen05Operand + WgmmaB<Elem = A::Elem>,
     d: TmemAccumulator,
-    accumulate: Bool,
+    accumulate: impl Into<Bool>,
 ) -> MmaInFlight {
-    start::<A::Elem>(a.left_operand(), b.right_operand(), d, accumulate, Location::caller())
+    start::<A::Elem>(a.left(), b.right(), d, accumulate.into(), Location::caller())
 }
 
 fn start<T: MmaElement>(a: Operand, b: Operand, d: TmemAccumulator, accumulate: Bool, loc: Loc) -> MmaInFlight {

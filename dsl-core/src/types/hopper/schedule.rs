@@ -1,7 +1,8 @@
 //! Persistent blocks: who works on what, and in which order.
 //!
-//! A grid of as many blocks as run at once goes through numbered pieces of work. Either each of `n` blocks takes every
-//! `n`-th number, or blocks draw numbers from a counter in global memory; a kernel is written for both alike.
+//! A grid of as many blocks as run at once goes through numbered pieces of work. Each of `n` blocks takes every `n`-th
+//! number, or blocks draw numbers from a counter in global memory, or the host has listed each block's numbers in a table; a
+//! kernel is written for all alike.
 
 use std::panic::Location;
 
@@ -10,12 +11,12 @@ use super::cluster;
 use super::pipeline::{Cursor, Pipeline, UniformIndex};
 use super::swizzled::int;
 use crate::rt::{Carried, State, Visitor};
-use crate::trace::{self, Loc, RawValue};
+use crate::trace::{self, Constant, Loc, RawValue};
 use crate::types::arith::{self, Binary};
 use crate::types::collectives::when;
 use crate::types::shared::{SharedSlice, shared_array_named};
 use crate::types::uniform::agreed;
-use crate::types::{Axis, Bool, Cmp, I32, Scalar, TensorMut, Uniform, ids};
+use crate::types::{Axis, Bool, Cmp, I32, Scalar, Tensor, TensorMut, Uniform, ids};
 use crate::{Diagnostic, ScalarType};
 
 /// How the blocks of a persistent grid share out pieces of work 0 to `count - 1`.
@@ -35,7 +36,15 @@ pub struct Schedule {
     first: Uniform<I32>,
     /// Blocks (or clusters) of the grid.
     step: Uniform<I32>,
-    drawn: Option<Drawn>,
+    source: Source,
+}
+
+/// Where numbers come from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Turns,
+    Counter(Drawn),
+    Table(Tensor<I32, 2>),
 }
 
 /// What a schedule from a counter has.
@@ -50,15 +59,26 @@ struct Drawn {
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
     number: Uniform<I32>,
-    /// The stage that the next number comes by.
-    at: Option<Cursor>,
+    from: Origin,
+}
+
+/// Where a ticket's next number comes from.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Turns,
+    /// The stage that it comes by.
+    Stage(Cursor),
+    /// Its place in the block's list.
+    Place(Uniform<I32>),
 }
 
 impl State for Ticket {
     fn visit(&mut self, visitor: &mut dyn Visitor) {
         self.number.visit(visitor);
-        if let Some(at) = &mut self.at {
-            at.visit(visitor);
+        match &mut self.from {
+            Origin::Turns => {}
+            Origin::Stage(at) => at.visit(visitor),
+            Origin::Place(place) => place.visit(visitor),
         }
     }
 }
@@ -96,7 +116,7 @@ impl Schedule {
     pub fn in_turn(count: impl UniformIndex) -> Self {
         let loc = Location::caller();
         let (first, step) = place_in_grid(loc);
-        Schedule { count: count.index(loc), first, step, drawn: None }
+        Schedule { count: count.index(loc), first, step, source: Source::Turns }
     }
 
     /// Blocks draw numbers from `counter`, in the order of their need: for pieces of unequal length, longest first. The
@@ -122,30 +142,63 @@ impl Schedule {
         // Two, so that the producer draws the next number while consumers work on the last one's.
         let tickets = Pipeline::new(setup, name, 2, consumers);
         let numbers = shared_array_named::<I32>(&format!("{name} drawn"), 2);
-        Schedule { count: count.index(loc), first, step, drawn: Some(Drawn { counter, tickets, numbers }) }
+        let source = Source::Counter(Drawn { counter, tickets, numbers });
+        Schedule { count: count.index(loc), first, step, source }
+    }
+
+    /// The host has listed the work: row `b` of `table` has the numbers of block (or cluster) `b`, up to the first that is
+    /// negative or to the end of the row. For work whose lengths the host knows, or whose order it wants to choose.
+    ///
+    /// The table has a row for each block (or cluster) of the grid. Producer and consumers read it themselves, the consumers by
+    /// whole warps.
+    #[track_caller]
+    pub fn listed(table: Tensor<I32, 2>) -> Self {
+        let loc = Location::caller();
+        let (first, step) = place_in_grid(loc);
+        Schedule { count: known(int(0, loc)), first, step, source: Source::Table(table) }
     }
 
     /// Where everyone begins.
     #[track_caller]
     pub fn start(&self) -> Ticket {
-        Ticket { number: self.first, at: self.drawn.map(|drawn| drawn.tickets.start()) }
+        let loc = Location::caller();
+        match self.source {
+            Source::Turns => Ticket { number: self.first, from: Origin::Turns },
+            Source::Counter(drawn) => Ticket { number: self.first, from: Origin::Stage(drawn.tickets.start()) },
+            Source::Table(table) => {
+                let place = known(int(0, loc));
+                Ticket { number: self.entry(table, place, loc), from: Origin::Place(place) }
+            }
+        }
+    }
+
+    /// Entry `place` of the block's list; behind its end -1.
+    #[track_caller]
+    fn entry(&self, table: Tensor<I32, 2>, place: Uniform<I32>, loc: Loc) -> Uniform<I32> {
+        let minus_one = I32::from_raw(trace::constant(ScalarType::I32, Constant::Int(-1), loc));
+        let inside = arith::compare(Cmp::Lt, ScalarType::I32, place.raw(), table.extent(1).raw(), loc);
+        let entry = table.at((self.first, place)).load_if(Bool::from_raw(inside), minus_one);
+        known(agreed(ScalarType::I32, entry.raw(), loc))
     }
 
     /// Whether there is such a piece of work.
     #[track_caller]
     pub fn has(&self, ticket: Ticket) -> Uniform<Bool> {
         let loc = Location::caller();
-        let (number, count) = (ticket.number.raw(), self.count.raw());
-        Uniform::assume(Bool::from_raw(arith::compare(Cmp::Lt, ScalarType::I32, number, count, loc)))
+        let number = ticket.number.raw();
+        let has = match self.source {
+            Source::Table(_) => arith::compare(Cmp::Ge, ScalarType::I32, number, int(0, loc), loc),
+            _ => arith::compare(Cmp::Lt, ScalarType::I32, number, self.count.raw(), loc),
+        };
+        Uniform::assume(Bool::from_raw(has))
     }
 
     /// Goes on to the next piece of work, as the producer: one thread. Where others may come too, drawing is a trace error.
     #[track_caller]
     pub fn draw(&self, ticket: &mut Ticket) {
         let loc = Location::caller();
-        let (Some(drawn), Some(at)) = (self.drawn, &mut ticket.at) else {
-            ticket.number = known(sum(ticket.number.raw(), self.step, loc));
-            return;
+        let (Source::Counter(drawn), Origin::Stage(at)) = (self.source, &mut ticket.from) else {
+            return self.go_on(ticket, loc);
         };
         if trace::with(|t| t.in_one_lane()) == Some(false) {
             let message = "each lane that comes here draws a number of its own";
@@ -171,15 +224,27 @@ impl Schedule {
     #[track_caller]
     pub fn receive(&self, ticket: &mut Ticket) {
         let loc = Location::caller();
-        let (Some(drawn), Some(at)) = (self.drawn, &mut ticket.at) else {
-            ticket.number = known(sum(ticket.number.raw(), self.step, loc));
-            return;
+        let (Source::Counter(drawn), Origin::Stage(at)) = (self.source, &mut ticket.from) else {
+            return self.go_on(ticket, loc);
         };
         drawn.tickets.wait(*at);
         let number = drawn.numbers.at(at.stage()).load();
         ticket.number = known(agreed(ScalarType::I32, number.raw(), loc));
         drawn.tickets.release_warp(*at);
         at.advance();
+    }
+
+    /// Where the producer hands nothing on.
+    #[track_caller]
+    fn go_on(&self, ticket: &mut Ticket, loc: Loc) {
+        match (self.source, &mut ticket.from) {
+            (Source::Table(table), Origin::Place(place)) => {
+                *place = known(sum(int(1, loc), *place, loc));
+                let place = *place;
+                ticket.number = self.entry(table, place, loc);
+            }
+            _ => ticket.number = known(sum(ticket.number.raw(), self.step, loc)),
+        }
     }
 }
 

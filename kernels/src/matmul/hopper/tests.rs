@@ -1,7 +1,7 @@
 //! Every shape of tiles on the emulator, under all its checks, against sums in f64.
 
 use half::{bf16, f16};
-use lacewing_core::lower::{Emit, EmitOptions, emit, find_ptxas};
+use lacewing_core::lower::{EmitOptions, Report, find_nvdisasm, find_ptxas};
 use lacewing_core::trace_kernel;
 use lacewing_runtime::host::{HostTensor, Random};
 use lacewing_runtime::{Device, Element};
@@ -16,16 +16,16 @@ fn matrix<H: Element>(
     device: &Device,
     [rows, columns]: [usize; 2],
     pitch: usize,
-    turned: bool,
+    in_columns: bool,
     seed: u64,
 ) -> (DevTensor<H, 2>, Vec<f64>) {
-    let [outer, inner] = if turned { [columns, rows] } else { [rows, columns] };
+    let [outer, inner] = if in_columns { [columns, rows] } else { [rows, columns] };
     assert!(pitch >= inner);
     let whole = Random::new(seed).tensor(H::TYPE, &[outer, pitch], 1.0).unwrap();
     let numbers = whole.to_f64().unwrap();
     let numbers: Vec<f64> = numbers.chunks(pitch).flat_map(|row| &row[..inner]).copied().collect();
     let view = device.tensor_from::<H, 2>(&whole).unwrap().slice(1, 0..inner).unwrap();
-    if turned { (view.permute([1, 0]).unwrap(), reference::transpose(&numbers, inner)) } else { (view, numbers) }
+    if in_columns { (view.permute([1, 0]).unwrap(), reference::transpose(&numbers, inner)) } else { (view, numbers) }
 }
 
 /// What products of 8-bit elements are multiplied with: exactly, so that the bounds stay.
@@ -46,12 +46,13 @@ where
     C: HostFloat,
 {
     let pitch = |extent: usize| extent.next_multiple_of(16 / T::BYTES) + 16 / T::BYTES;
-    let (a, left) = matrix::<T::Host>(device, [rows, inner], pitch(inner), false, 1);
-    let b_pitch = pitch(if tiles.along_k { inner } else { columns });
-    let (b, right) = matrix::<T::Host>(device, [inner, columns], b_pitch, tiles.along_k, 2);
-    assert!(layout_of_b(&a, &b).is_some());
-    if inner > 1 && columns > 1 {
-        assert_eq!(layout_of_b(&a, &b), Some(tiles.along_k));
+    let a_pitch = pitch(if tiles.m_major { rows } else { inner });
+    let (a, left) = matrix::<T::Host>(device, [rows, inner], a_pitch, tiles.m_major, 1);
+    let b_pitch = pitch(if tiles.k_major { inner } else { columns });
+    let (b, right) = matrix::<T::Host>(device, [inner, columns], b_pitch, tiles.k_major, 2);
+    assert!(Majors::of(&a, &b).is_some());
+    if inner > 1 && columns > 1 && rows > 1 {
+        assert_eq!(Majors::of(&a, &b), Some(Majors { m: tiles.m_major, k: tiles.k_major }));
     }
     let scale = if T::BYTES == 1 { Some(SCALE) } else { None };
     let factor = scale.map_or(1.0, f64::from);
@@ -87,9 +88,9 @@ fn device() -> Device {
 }
 
 /// Widths with whole panels of C and without, even and odd numbers of them, and of all kinds of blocks.
-fn some_tiles(along_k: bool) -> impl Iterator<Item = HopperTiles> {
+fn some_tiles(k_major: bool) -> impl Iterator<Item = HopperTiles> {
     let shapes = [(2, 256, 2), (2, 208, 2), (2, 192, 1), (2, 128, 4), (2, 72, 1), (1, 256, 1), (1, 144, 2), (1, 16, 1)];
-    shapes.into_iter().map(move |(consumers, block_n, cluster)| HopperTiles::of(consumers, block_n, cluster, along_k))
+    shapes.into_iter().map(move |(consumers, block_n, cluster)| HopperTiles::of(consumers, block_n, cluster, k_major))
 }
 
 /// Sizes that no tile divides: several tiles a block, several rounds of the ring, pairs whose second tile is empty.
@@ -99,17 +100,36 @@ fn awkward(tiles: &HopperTiles) -> [usize; 3] {
 
 #[test]
 fn every_shape_of_tiles_is_right() {
-    for along_k in [false, true] {
-        for tiles in some_tiles(along_k) {
+    for k_major in [false, true] {
+        for tiles in some_tiles(k_major) {
             check::<BF16, BF16>(&device(), &tiles, awkward(&tiles), Out::Vectors);
+        }
+    }
+}
+
+/// A whose columns are contiguous, with B of both kinds.
+#[test]
+fn m_major_operands_are_right() {
+    for k_major in [false, true] {
+        for (consumers, block_n, cluster) in [(2, 128, 2), (2, 208, 1), (1, 64, 1)] {
+            let tiles = HopperTiles { m_major: true, ..HopperTiles::of(consumers, block_n, cluster, k_major) };
+            check::<BF16, BF16>(
+                &device(),
+                &tiles,
+                [2 * tiles.block_m() + 37, 2 * tiles.block_n + 21, 331],
+                Out::Vectors,
+            );
+            for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65], [300, 1, 127]] {
+                check::<F16, F32>(&device(), &tiles, sizes, Out::Columns);
+            }
         }
     }
 }
 
 #[test]
 fn small_and_odd_sizes_are_right() {
-    for along_k in [false, true] {
-        let tiles = HopperTiles::of(2, 128, 2, along_k);
+    for k_major in [false, true] {
+        let tiles = HopperTiles::of(2, 128, 2, k_major);
         for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65], [1, 300, 40], [300, 1, 127], [128, 128, 512]] {
             check::<F16, F32>(&device(), &tiles, sizes, Out::Vectors);
             check::<F16, F16>(&device(), &tiles, sizes, Out::Columns);
@@ -146,14 +166,17 @@ fn few_rows_are_right() {
     let device = device();
     for [rows, columns, inner] in [[1, 64, 64], [16, 200, 130], [63, 77, 40]] {
         let (a, left) = matrix::<bf16>(&device, [rows, inner], inner.next_multiple_of(8), false, 3);
-        let (b, right) = matrix::<bf16>(&device, [inner, columns], inner.next_multiple_of(8), true, 4);
-        let mut c = device.tensor_uninit::<f32, 2>([rows, columns]).unwrap();
-        run::<BF16, F32>(&a, &b, &mut c, None).unwrap().unwrap();
-        let wanted = reference::matmul(&left, &right, rows, columns);
-        let magnitude = |numbers: &[f64]| -> Vec<f64> { numbers.iter().map(|x| x.abs()).collect() };
-        let sums = reference::matmul(&magnitude(&left), &magnitude(&right), rows, columns);
-        for (got, (wanted, sum)) in c.to_vec().unwrap().into_iter().zip(wanted.into_iter().zip(sums)) {
-            assert!((f64::from(got) - wanted).abs() <= tolerance(inner, sum), "{got} {wanted}");
+        for in_columns in [true, false] {
+            let pitch = if in_columns { inner } else { columns }.next_multiple_of(8);
+            let (b, right) = matrix::<bf16>(&device, [inner, columns], pitch, in_columns, 4);
+            let mut c = device.tensor_uninit::<f32, 2>([rows, columns]).unwrap();
+            run::<BF16, F32>(&a, &b, &mut c, None).unwrap().unwrap();
+            let wanted = reference::matmul(&left, &right, rows, columns);
+            let magnitude = |numbers: &[f64]| -> Vec<f64> { numbers.iter().map(|x| x.abs()).collect() };
+            let sums = reference::matmul(&magnitude(&left), &magnitude(&right), rows, columns);
+            for (got, (wanted, sum)) in c.to_vec().unwrap().into_iter().zip(wanted.into_iter().zip(sums)) {
+                assert!((f64::from(got) - wanted).abs() <= tolerance(inner, sum), "{got} {wanted}");
+            }
         }
     }
 }
@@ -163,26 +186,29 @@ fn tensors_that_no_map_describes_are_left_to_another_kernel() {
     let device = device();
     let zeros = |rows, columns| device.tensor_zeros::<f16, 2>([rows, columns]).unwrap();
     let (a, b) = (zeros(16, 24), zeros(24, 32));
-    assert_eq!(layout_of_b(&a, &b), Some(false));
-    assert_eq!(layout_of_b(&a, &zeros(32, 24).permute([1, 0]).unwrap()), Some(true));
-    // Rows of 46 bytes, or that start between vectors; elements that are no neighbours; none at all.
-    assert_eq!(layout_of_b(&zeros(16, 23), &zeros(23, 32)), None);
-    assert_eq!(layout_of_b(&a, &zeros(24, 33)), None);
-    assert_eq!(layout_of_b(&zeros(16, 40).slice(1, 3..27).unwrap(), &b), None);
-    assert_eq!(layout_of_b(&zeros(24, 16).permute([1, 0]).unwrap(), &b), None);
-    assert_eq!(layout_of_b(&zeros(16, 0), &zeros(0, 32)), None);
+    let majors = |m, k| Some(Majors { m, k });
+    assert_eq!(Majors::of(&a, &b), majors(false, false));
+    assert_eq!(Majors::of(&a, &zeros(32, 24).permute([1, 0]).unwrap()), majors(false, true));
+    assert_eq!(Majors::of(&zeros(24, 16).permute([1, 0]).unwrap(), &b), majors(true, false));
+    // Rows of 46 bytes, or that start between vectors; none at all.
+    assert_eq!(Majors::of(&zeros(16, 23), &zeros(23, 32)), None);
+    assert_eq!(Majors::of(&a, &zeros(24, 33)), None);
+    assert_eq!(Majors::of(&zeros(16, 40).slice(1, 3..27).unwrap(), &b), None);
+    assert_eq!(Majors::of(&zeros(24, 17).permute([1, 0]).unwrap(), &b), None);
+    assert_eq!(Majors::of(&zeros(16, 0), &zeros(0, 32)), None);
     let eights = |rows, columns| device.tensor_zeros::<<F8E4M3 as Scalar>::Host, 2>([rows, columns]).unwrap();
-    assert_eq!(layout_of_b(&eights(16, 32), &eights(32, 16)), None);
-    assert_eq!(layout_of_b(&eights(16, 32), &eights(16, 32).permute([1, 0]).unwrap()), Some(true));
+    assert_eq!(Majors::of(&eights(16, 32), &eights(32, 16)), None);
+    assert_eq!(Majors::of(&eights(32, 16).permute([1, 0]).unwrap(), &eights(16, 32).permute([1, 0]).unwrap()), None);
+    assert_eq!(Majors::of(&eights(16, 32), &eights(16, 32).permute([1, 0]).unwrap()), majors(false, true));
     let ampere = Device::emulator(Target::SM_80).unwrap();
     let zeros = |rows, columns| ampere.tensor_zeros::<bf16, 2>([rows, columns]).unwrap();
-    assert_eq!(layout_of_b(&zeros(16, 24), &zeros(24, 32)), None);
+    assert_eq!(Majors::of(&zeros(16, 24), &zeros(24, 32)), None);
 }
 
 #[test]
 fn tiles_follow_the_shape() {
     let tiles = |sizes, aligned| {
-        let problem = Problem { sizes, bytes: 2, aligned, along_k: true, multiprocessors: 132 };
+        let problem = Problem { sizes, bytes: 2, aligned, m_major: false, k_major: true, multiprocessors: 132 };
         let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(&problem);
         (consumers, block_n, cluster)
     };
@@ -202,6 +228,7 @@ fn tiles_follow_the_shape() {
 
 fn complaints<T: WgmmaElement, C: types::Float>(tiles: &HopperTiles) -> Vec<String> {
     let options = EmitOptions::default();
+    let name = format!("{tiles:?}");
     let tiles = || tiles.clone();
     let traced = if T::BYTES == 1 {
         let through_map = trace_kernel(&matmul_hopper_scaled::<T, C>::new(tiles()), Target::SM_90A);
@@ -210,26 +237,31 @@ fn complaints<T: WgmmaElement, C: types::Float>(tiles: &HopperTiles) -> Vec<Stri
         let through_map = trace_kernel(&matmul_hopper::<T, C>::new(tiles()), Target::SM_90A);
         [through_map, trace_kernel(&matmul_hopper_strided::<T, C>::new(tiles()), Target::SM_90A)]
     };
-    let artifacts = traced.map(|traced| emit(&traced.unwrap(), Emit::Cubin, &options).unwrap());
-    artifacts.iter().flat_map(|artifact| artifact.log().unwrap().complaints()).collect()
+    let reports = traced.map(|traced| Report::of(&traced.unwrap(), &options).unwrap());
+    // One that is not found would mean that nobody looked.
+    assert!(reports.iter().all(|report| report.main_loops.iter().any(|found| found.products >= 4)), "{name}");
+    reports.iter().flat_map(Report::complaints).collect()
 }
 
-/// Serialised products, registers in memory and an ignored `setmaxnreg` cost more than any tuning wins.
+/// Serialised products, registers in memory, an ignored `setmaxnreg` and addresses that threads must hand to the warp cost
+/// more than any tuning wins.
 #[test]
-fn the_assembler_has_nothing_to_complain_of() {
-    if find_ptxas(None).is_err() {
+fn the_machine_code_has_nothing_to_complain_of() {
+    if find_ptxas(None).is_err() || find_nvdisasm().is_none() {
         let required = ["CI", "LACEWING_REQUIRE_PTXAS"].iter().find(|name| std::env::var_os(name).is_some());
-        assert!(required.is_none(), "no ptxas: nobody would see serialised products");
-        eprintln!("SKIPPED: no ptxas");
+        assert!(required.is_none(), "no ptxas or no nvdisasm: nobody would see serialised products");
+        eprintln!("SKIPPED: no ptxas or no nvdisasm");
         return;
     }
-    let all: Vec<_> = [false, true].into_iter().flat_map(some_tiles).collect();
+    let mut all: Vec<_> = [false, true].into_iter().flat_map(some_tiles).collect();
+    all.extend([false, true].map(|k_major| HopperTiles { m_major: true, ..HopperTiles::of(2, 256, 2, k_major) }));
+    all.push(HopperTiles { m_major: true, ..HopperTiles::of(1, 16, 1, true) });
     let found: Vec<_> = all
         .par_iter()
         .flat_map_iter(|tiles| {
             let mut found = complaints::<BF16, BF16>(tiles);
             found.extend(complaints::<F16, F32>(tiles));
-            if tiles.along_k {
+            if tiles.k_major && !tiles.m_major {
                 found.extend(complaints::<F8E4M3, BF16>(tiles));
             }
             found.into_iter().map(move |complaint| format!("{tiles:?}: {complaint}"))
