@@ -35,6 +35,8 @@ mod rewrite;
 mod tools;
 
 #[cfg(test)]
+mod atom_texts;
+#[cfg(test)]
 mod filetests;
 
 use std::path::PathBuf;

@@ -262,8 +262,8 @@ struct Consumer<T: WgmmaElement> {
     boundary: Mbarrier,
     /// The named barriers at which warpgroups take turns, this one's number and the next one's.
     turns: NamedBarriers,
-    number: I32,
-    next: I32,
+    number: Uniform<I32>,
+    next: Uniform<I32>,
     /// The thread's first row in its block, and its first column in a tile.
     row: I32,
     column: I32,
@@ -339,8 +339,8 @@ fn step<T: MmaElement>(
     geometry: &HopperGeometry,
     sizes: &Sizes,
     work: Work,
-    round: I32,
-    tile: I32,
+    round: Uniform<I32>,
+    tile: Uniform<I32>,
     masked: bool,
     state: &mut State<T>,
 ) {
@@ -355,7 +355,7 @@ fn step<T: MmaElement>(
     c.keys.release(next);
     c.queries.release_if(tile == 0, c.queries.at(c.number, round));
     if const_expr(masked) {
-        mask(&mut s, limits(c, geometry, sizes, work, tile));
+        mask(&mut s, limits(c, geometry, sizes, work, *tile));
     }
     let mut weights = s.clone();
     weigh(&mut weights, &state.rows, c.scale_log2);
@@ -363,7 +363,7 @@ fn step<T: MmaElement>(
         // Complete from the start: a boundary that keeps the assembler from moving the next wait. The stage's own barrier
         // would not do: once all four warps have issued the product, another may wait for it and release the stage, and
         // a warp that comes here after the stage was filled again would wait for the phase after that one, for ever.
-        c.boundary.wait(I32::from(0));
+        c.boundary.wait(0);
     }
     let mut o = o.wait_after::<0>(&mut weights);
     c.values.release(state.at);
@@ -414,7 +414,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let block_m = geometry.block_m();
     let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
     let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
-    let works = row_blocks * o.extent(1) * o.extent(0);
+    let works = uniform(row_blocks * o.extent(1) * o.extent(0));
 
     let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
     let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
@@ -437,9 +437,9 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         producer.begin();
         if warp_id() == 0 && elect_one() {
             boundary.arrive();
-            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
             while schedule.has(ticket) {
-                let work = work_at(ticket.number(), &geometry, &sizes, kv_len);
+                let work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
                 let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
                 let last = work.tiles - 1;
                 let full = keys.acquire(at, k_ring.bytes());
@@ -471,7 +471,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         let thread = thread_id(X) % (WARPGROUP as i32);
         let lane = lane_id();
         let turns = named_barriers(1, consumers, 2 * WARPGROUP);
-        let next = (number == consumers as i32 - 1).select(I32::from(0), number + 1);
+        let next = (number == consumers as i32 - 1).select(0.into(), number + 1);
         let c = Consumer {
             q: q_tile.row_block(ROWS, number),
             k: k_ring,
@@ -490,12 +490,12 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         if number == consumers as i32 - 1 {
             turns.at(0).arrive();
         }
-        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
         while schedule.has(ticket) {
-            let mut work = work_at(ticket.number(), &geometry, &sizes, kv_len);
-            work.keys = uniform(work.keys);
-            work.tiles = uniform(work.tiles);
-            let last = work.tiles - 1;
+            let mut work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
+            let (valid, tiles) = (uniform(work.keys), uniform(work.tiles));
+            (work.keys, work.tiles) = (*valid, *tiles);
+            let last = tiles - 1;
 
             clear_padding(&c, &geometry, &sizes, work, at);
 
@@ -505,7 +505,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                 let row = work.first_row + number * (ROWS as i32) + (ROWS as i32 - 1);
                 let seen = causal_limit(row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(1);
                 let tiles = divide(seen + (block_n as i32 - 1), I32::from(block_n as i32)).0;
-                first = uniform(tiles.min(work.tiles) - 1);
+                first = uniform(tiles.min(work.tiles)) - 1;
                 for _ in range(first, last) {
                     pass_on(&c, at);
                     at.advance();
@@ -526,7 +526,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             let mut s = s.wait::<0>();
             keys.release(at);
             queries.release_if(first == 0, q_at);
-            mask(&mut s, limits(&c, &geometry, &sizes, work, first));
+            mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
             let (infinity, zero) = (F32::from(f32::INFINITY), F32::from(0.0));
             let mut rows = RowState { max: [-infinity; 2], shift: [infinity; 2], sum: [zero; 2] };
             // Nothing came before that is to be rescaled.
@@ -539,7 +539,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             if const_expr(geometry.causal) {
                 let first_row = work.first_row + number * (ROWS as i32);
                 let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
-                whole = uniform(divide(seen, I32::from(block_n as i32)).0.min(first));
+                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
                 for behind in range(0, first - whole) {
                     step(&c, &geometry, &sizes, work, round, first - 1 - behind, true, &mut state);
                 }
