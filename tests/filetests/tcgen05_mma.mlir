@@ -2,8 +2,9 @@
 // panels of 4096 bytes for B), and 0x40004040 above: 8 rows of 128 bytes, the constant 1, the swizzle of 128 bytes. A
 // step of k is 32 bytes of A and 16 rows of B. The instruction descriptor says bf16 to f32, B not along k, 128 x 64.
 // run: lower target=sm_100a
-// check: , 4611756662049538048;
-// check: , 4611756662066249728;
+// check: , 65536;
+// check: , 16777216;
+// check: , 4611756662049472512;
 // check: , 135333008;
 // check: tcgen05.mma.cta_group::1.kind::f16.collector::a::discard [%r
 // check: , 4611756662049538050;

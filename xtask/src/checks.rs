@@ -17,7 +17,7 @@ const LONG_FILES: &[(&str, &str)] =
 
 /// The only places with `unsafe` code, each with its reason.
 const UNSAFE_PLACES: &[(&str, &str)] = &[
-    ("dsl-core/src/mlir/", "the one module over MLIR's C API"),
+    ("dsl-core/src/mlir/", "the one module over MLIR's and LLVM's C APIs"),
     ("dsl-runtime/src/emulator/", "lane code: instruction sets chosen at run time"),
     ("dsl-runtime/src/cuda/driver.rs", "the one file over the CUDA driver's C API"),
 ];

@@ -117,7 +117,7 @@ pub(super) fn grid_dim<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Error
     };
     let hidden = b.call("llvm.amdgcn.implicitarg.ptr", &[], Ty::scalar(Elem::Pointer(4)))?;
     let address = b.element_address(hidden, b.constant(I64, index)?, I32)?;
-    let attributes = [("alignment", b.i64_attr(4)), ("invariant", b.attr("unit")?)];
+    let attributes = [("alignment", b.i64_attr(4)), ("invariant", b.unit_attr())];
     let count = b.value("llvm.load", &[address], I32, &attributes)?;
     b.cast("arith.index_cast", count, Ty::scalar(Elem::Index))
 }

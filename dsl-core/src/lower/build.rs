@@ -1,17 +1,19 @@
 //! Building replacement ops: types read back from MLIR, and an inserter of `arith`, `scf` and
 //! intrinsic calls at one place and location.
 
-use std::fmt::Write as _;
-
 use melior::Context;
-use melior::ir::attribute::{IntegerAttribute, StringAttribute, TypeAttribute};
+use melior::ir::attribute::{
+    BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+};
 use melior::ir::block::BlockLike;
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut, OperationResult};
 use melior::ir::r#type::IntegerType;
-use melior::ir::{Attribute, Block, BlockRef, Identifier, Location, Region, RegionLike, Type, Value, ValueLike};
+use melior::ir::{
+    Attribute, Block, BlockRef, Identifier, Location, Region, RegionLike, Type, TypeLike, Value, ValueLike,
+};
 
 use super::numeric::{Kind, Numeric};
-use crate::mlir::{internal, source_location};
+use crate::mlir::{internal, pointer_space, source_location, splat, vector_parts};
 use crate::{Diagnostic, Error, Target};
 
 pub(super) type Op<'m> = OperationRef<'m, 'm>;
@@ -111,7 +113,56 @@ impl Ty {
         if self.is_fp8() { self.with(Elem::Int(8)) } else { self }
     }
 
+    /// Reads a type of MLIR; `None` for one that the traced form does not have.
+    pub fn of(ty: Type<'_>) -> Option<Self> {
+        if let Some((lanes, element)) = vector_parts(ty) {
+            return Some(Self::of(element)?.vector(lanes));
+        }
+        let elem = if ty.is_integer() {
+            Elem::Int(IntegerType::try_from(ty).ok()?.width())
+        } else if ty.is_f32() {
+            Elem::F32
+        } else if ty.is_f16() {
+            Elem::F16
+        } else if ty.is_bf16() {
+            Elem::Bf16
+        } else if let Some(space) = pointer_space(ty) {
+            Elem::Pointer(space)
+        } else if ty.is_index() {
+            Elem::Index
+        } else if ty.is_f64() {
+            Elem::F64
+        } else if ty.is_float8e4m3fn() {
+            Elem::F8E4M3
+        } else if ty.is_float8e5m2() {
+            Elem::F8E5M2
+        } else {
+            return None;
+        };
+        Some(Self::scalar(elem))
+    }
+
+    /// The type in a context.
+    pub fn mlir(self, context: &Context) -> Type<'_> {
+        let element = match self.elem {
+            Elem::Int(bits) => IntegerType::new(context, bits).into(),
+            Elem::F16 => Type::float16(context),
+            Elem::Bf16 => Type::bfloat16(context),
+            Elem::F32 => Type::float32(context),
+            Elem::F64 => Type::float64(context),
+            Elem::F8E4M3 => Type::float8_e4m3fn(context),
+            Elem::F8E5M2 => Type::float8_e5m2(context),
+            Elem::Pointer(space) => melior::dialect::llvm::r#type::pointer(context, space),
+            Elem::Index => Type::index(context),
+        };
+        match self.lanes {
+            Some(lanes) => Type::vector(&[u64::from(lanes)], element),
+            None => element,
+        }
+    }
+
     /// Reads MLIR's spelling; `None` for a type that the traced form does not have.
+    #[cfg(test)]
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(inner) = text.strip_prefix("vector<").and_then(|t| t.strip_suffix('>')) {
             let (lanes, element) = inner.split_once('x')?;
@@ -157,8 +208,8 @@ impl Ty {
 
 /// The type of a value.
 pub(super) fn type_of(value: Val<'_>) -> Result<Ty, Error> {
-    let text = value.r#type().to_string();
-    Ty::parse(&text).ok_or_else(|| internal(&format!("the type `{text}` does not occur in a trace"), vec![]))
+    let ty = value.r#type();
+    Ty::of(ty).ok_or_else(|| internal(&format!("the type `{ty}` does not occur in a trace"), vec![]))
 }
 
 /// An error at an op.
@@ -179,9 +230,14 @@ pub(super) fn integer(op: Op<'_>, name: &str) -> Result<i64, Error> {
     found.map(|a| a.value()).ok_or_else(|| refuse(op, format!("`{}` lacks `{name}`", name_of(op)), "this is a fault"))
 }
 
+/// The element that an `llvm.getelementptr` counts in; `None` for an aggregate.
+pub(super) fn pointed_to(op: Op<'_>) -> Option<Ty> {
+    Ty::of(TypeAttribute::try_from(op.attribute("elem_type").ok()?).ok()?.value())
+}
+
 /// A boolean attribute of an op.
 pub(super) fn boolean(op: Op<'_>, name: &str) -> bool {
-    op.attribute(name).is_ok_and(|a| a.to_string() == "true")
+    op.attribute(name).ok().and_then(|a| BoolAttribute::try_from(a).ok()).is_some_and(|a| a.value())
 }
 
 /// The operation that a value is a result of; `None` for an argument of a block.
@@ -234,6 +290,9 @@ enum Point<'m> {
     End(BlockRef<'m, 'm>),
 }
 
+/// The fast-math flag of a math function that may be approximate, as the trace writes it.
+pub(super) const APPROXIMATE: &str = "#arith.fastmath<afn>";
+
 /// Inserts ops at one place, all with one location.
 #[derive(Clone, Copy)]
 pub(super) struct Builder<'m> {
@@ -241,13 +300,21 @@ pub(super) struct Builder<'m> {
     location: Location<'m>,
     point: Point<'m>,
     target: Target,
+    approximate: Attribute<'m>,
 }
 
 impl<'m> Builder<'m> {
-    /// Inserts before `op`, with its location.
-    pub fn before(context: &'m Context, op: Op<'m>, target: Target) -> Result<Self, Error> {
+    /// Inserts before `op`, with its location. `approximate` is [`APPROXIMATE`] in this context.
+    pub fn before(context: &'m Context, op: Op<'m>, target: Target, approximate: Attribute<'m>) -> Result<Self, Error> {
         let block = op.block().ok_or_else(|| internal("an op outside a block", vec![]))?;
-        Ok(Self { context, location: op.location(), point: Point::Before(block, op), target })
+        Ok(Self { context, location: op.location(), point: Point::Before(block, op), target, approximate })
+    }
+
+    /// Whether an op's fast-math flags allow the target's approximate instruction.
+    pub fn may_approximate(&self, op: Op<'m>) -> bool {
+        let Ok(flags) = op.attribute("fastmath") else { return false };
+        // Compared first: printing an attribute takes as long as lowering the op.
+        flags == self.approximate || ["afn", "fast<", "<fast>"].iter().any(|flag| flags.to_string().contains(flag))
     }
 
     fn at_end(&self, block: BlockRef<'m, 'm>) -> Self {
@@ -268,7 +335,13 @@ impl<'m> Builder<'m> {
     }
 
     pub fn ty(&self, ty: Ty) -> Result<Type<'m>, Error> {
-        self.parse_type(&ty.spelling())
+        Ok(ty.mlir(self.context))
+    }
+
+    /// An LLVM struct of the fields.
+    pub fn struct_type(&self, fields: &[Ty]) -> Type<'m> {
+        let fields: Vec<_> = fields.iter().map(|field| field.mlir(self.context)).collect();
+        melior::dialect::llvm::r#type::r#struct(self.context, &fields, false)
     }
 
     pub fn parse_type(&self, text: &str) -> Result<Type<'m>, Error> {
@@ -285,6 +358,10 @@ impl<'m> Builder<'m> {
 
     pub fn i64_attr(&self, value: i64) -> Attribute<'m> {
         IntegerAttribute::new(IntegerType::new(self.context, 64).into(), value).into()
+    }
+
+    pub fn unit_attr(&self) -> Attribute<'m> {
+        Attribute::unit(self.context)
     }
 
     pub fn string_attr(&self, value: &str) -> Attribute<'m> {
@@ -353,17 +430,14 @@ impl<'m> Builder<'m> {
 
     /// An integer constant; for a vector type, of equal elements.
     pub fn constant(&self, ty: Ty, value: i64) -> Result<Val<'m>, Error> {
-        let mut text = match (ty.elem, value) {
-            (Elem::Int(1), _) => String::from(if value & 1 == 0 { "false" } else { "true" }),
-            _ => value.to_string(),
+        let (whole, element) = (ty.mlir(self.context), ty.element().mlir(self.context));
+        let attribute = match ty.elem {
+            Elem::Int(1) => BoolAttribute::new(self.context, value & 1 != 0).into(),
+            _ => IntegerAttribute::new(element, value).into(),
         };
-        if ty.lanes.is_some() {
-            text = format!("dense<{text}>");
-        }
-        if ty != I1 {
-            let _ = write!(text, " : {}", ty.spelling());
-        }
-        self.value("arith.constant", &[], ty, &[("value", self.attr(&text)?)])
+        let attribute = if ty.lanes.is_some() { splat(whole, attribute) } else { Some(attribute) };
+        let attribute = attribute.ok_or_else(|| internal("no such constant", vec![]))?;
+        self.value("arith.constant", &[], ty, &[("value", attribute)])
     }
 
     /// A floating constant of the type, from its bits.
@@ -417,7 +491,7 @@ impl<'m> Builder<'m> {
     ///
     /// The `llvm.intr.*` ops are not used: `convert-gpu-to-nvvm` declares many of them illegal.
     pub fn intrinsic(&self, name: &str, operands: &[Val<'m>], ty: Option<Ty>) -> Result<Option<Val<'m>>, Error> {
-        self.intrinsic_with_flags(name, operands, ty, "none")
+        self.intrinsic_with_flags(name, operands, ty, None)
     }
 
     /// [`Builder::intrinsic`] that gives a value.
@@ -427,7 +501,7 @@ impl<'m> Builder<'m> {
 
     /// [`Builder::call`] with fast-math flags.
     pub fn call_fast(&self, name: &str, operands: &[Val<'m>], ty: Ty, flags: &str) -> Result<Val<'m>, Error> {
-        self.intrinsic_with_flags(name, operands, Some(ty), flags)?
+        self.intrinsic_with_flags(name, operands, Some(ty), Some(flags))?
             .ok_or_else(|| internal("an intrinsic without its result", vec![]))
     }
 
@@ -436,26 +510,24 @@ impl<'m> Builder<'m> {
         name: &str,
         operands: &[Val<'m>],
         ty: Option<Ty>,
-        flags: &str,
+        flags: Option<&str>,
     ) -> Result<Option<Val<'m>>, Error> {
         let results = ty.map(|ty| self.ty(ty)).transpose()?;
-        let op = self.op(
-            "llvm.call_intrinsic",
-            operands,
-            results.as_slice(),
-            &[
-                ("intrin", self.string_attr(name)),
-                ("fastmathFlags", self.attr(&format!("#llvm.fastmath<{flags}>"))?),
-                ("op_bundle_sizes", self.attr("array<i32>")?),
-                ("operandSegmentSizes", self.attr(&format!("array<i32: {}, 0>", operands.len()))?),
-            ],
-        )?;
+        let mut attributes = vec![
+            ("intrin", self.string_attr(name)),
+            ("op_bundle_sizes", DenseI32ArrayAttribute::new(self.context, &[]).into()),
+            ("operandSegmentSizes", DenseI32ArrayAttribute::new(self.context, &[operands.len() as i32, 0]).into()),
+        ];
+        if let Some(flags) = flags {
+            attributes.push(("fastmathFlags", self.attr(&format!("#llvm.fastmath<{flags}>"))?));
+        }
+        let op = self.op("llvm.call_intrinsic", operands, results.as_slice(), &attributes)?;
         if ty.is_some() { result(op, 0).map(Some) } else { Ok(None) }
     }
 
     pub fn extract(&self, vector: Val<'m>, index: u32) -> Result<Val<'m>, Error> {
         let ty = type_of(vector)?.element();
-        self.value("vector.extract", &[vector], ty, &[("static_position", self.attr(&format!("array<i64: {index}>"))?)])
+        self.value("vector.extract", &[vector], ty, &[("static_position", self.position(index as usize))])
     }
 
     pub fn vector_of(&self, elements: &[Val<'m>]) -> Result<Val<'m>, Error> {
@@ -466,8 +538,11 @@ impl<'m> Builder<'m> {
 
     /// Field of an LLVM struct.
     pub fn field(&self, aggregate: Val<'m>, index: usize, ty: Ty) -> Result<Val<'m>, Error> {
-        let position = self.attr(&format!("array<i64: {index}>"))?;
-        self.value("llvm.extractvalue", &[aggregate], ty, &[("position", position)])
+        self.value("llvm.extractvalue", &[aggregate], ty, &[("position", self.position(index))])
+    }
+
+    fn position(&self, index: usize) -> Attribute<'m> {
+        DenseI64ArrayAttribute::new(self.context, &[index as i64]).into()
     }
 
     /// Address `index` elements further.
@@ -478,7 +553,8 @@ impl<'m> Builder<'m> {
             type_of(base)?,
             &[
                 ("elem_type", self.type_attr(element.storage())?),
-                ("rawConstantIndices", self.attr("array<i32: -2147483648>")?),
+                // The index is an operand: MLIR's mark for that.
+                ("rawConstantIndices", DenseI32ArrayAttribute::new(self.context, &[i32::MIN]).into()),
             ],
         )
     }
@@ -681,6 +757,7 @@ impl<'m> Numeric for Builder<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mlir::IrContext;
 
     #[test]
     fn spellings_round_trip() {
@@ -688,6 +765,17 @@ mod tests {
             assert_eq!(Ty::parse(text).unwrap().spelling(), text);
         }
         assert_eq!(Ty::parse("memref<4xf32>"), None);
+        let context = IrContext::new().unwrap();
+        for text in
+            ["i1", "f32", "f64", "vector<4xbf16>", "!llvm.ptr<3>", "!llvm.ptr", "vector<2xf8E4M3FN>", "f8E5M2", "index"]
+        {
+            let ty = Ty::parse(text).unwrap();
+            let there = ty.mlir(context.get());
+            assert_eq!((there.to_string().as_str(), Ty::of(there)), (text, Some(ty)));
+        }
+        for text in ["memref<4xf32>", "vector<2x2xf32>", "tf32"] {
+            assert_eq!(Ty::of(Type::parse(context.get(), text).unwrap()), None);
+        }
         assert_eq!(Ty::parse("vector<4xf16>").unwrap().bytes(), 8);
     }
 }

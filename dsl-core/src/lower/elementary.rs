@@ -12,10 +12,7 @@ use crate::Error;
 pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, function: &str) -> Result<Val<'m>, Error> {
     let ty = type_of(result(op, 0)?)?;
     let operands = (0..op.operand_count()).map(|i| operand(op, i)).collect::<Result<Vec<_>, _>>()?;
-    let fast = op.attribute("fastmath").is_ok_and(|a| {
-        let text = a.to_string();
-        text.contains("afn") || text.contains("fast<") || text.contains("<fast>")
-    });
+    let fast = b.may_approximate(op);
     if ty.is_fp8() {
         return Err(refuse(op, format!("`{function}` does not exist for 8-bit floats"), "cast to F32 first"));
     }

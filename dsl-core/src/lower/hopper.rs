@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use melior::ir::operation::OperationLike;
 
 use super::build::{
-    Builder, F32, I8, I16, I32, I64, Op, Ty, Val, boolean, integer, maker, name_of, operand, refuse, result, string,
-    type_of,
+    Builder, F32, I8, I16, I32, I64, Op, Val, boolean, integer, maker, name_of, operand, pointed_to, refuse, result,
+    string, type_of,
 };
 use crate::Error;
 use crate::atoms::{PanelLayout, WGMMA_ROWS, WgmmaSpec};
@@ -103,12 +103,12 @@ pub(super) fn assembly<'m>(
     let types = match results {
         0 => vec![],
         1 => vec![b.ty(F32)?],
-        _ => vec![b.parse_type(&format!("!llvm.struct<({})>", vec!["f32"; results].join(", ")))?],
+        _ => vec![b.struct_type(&vec![F32; results])],
     };
     let attributes = [
         ("asm_string", b.string_attr(text)),
         ("constraints", b.string_attr(constraints)),
-        ("has_side_effects", b.attr("unit")?),
+        ("has_side_effects", b.unit_attr()),
     ];
     let op = b.op("llvm.inline_asm", operands, &types, &attributes)?;
     match results {
@@ -137,8 +137,7 @@ pub(super) fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Va
         && name_of(op) == "llvm.getelementptr"
         && op.operand_count() == 2
     {
-        let element = op.attribute("elem_type").map(|a| a.to_string()).unwrap_or_default();
-        if let Some(element) = Ty::parse(&element) {
+        if let Some(element) = pointed_to(op) {
             let base = shared_address(b, operand(op, 0)?)?;
             let index = operand(op, 1)?;
             let index = if type_of(index)? == I64 { b.cast("arith.trunci", index, I32)? } else { index };

@@ -1,10 +1,11 @@
 //! Memory ops that both vendors lower alike, through LLVM's own memory operations.
 
-use super::build::{Builder, Elem, I8, I64, Op, Ty, Val, integer, operand, refuse, result, string, type_of};
+use super::build::{
+    Builder, Elem, I8, I64, Op, Ty, Val, integer, operand, pointed_to, refuse, result, string, type_of,
+};
 use super::kernel::SHARED_SYMBOL;
 use super::nvidia;
 use crate::Error;
-use melior::ir::operation::OperationLike;
 
 /// `llvm.load` of a value with the alignment in bytes.
 pub(super) fn load_from<'m>(b: &Builder<'m>, address: Val<'m>, ty: Ty, align: i64) -> Result<Val<'m>, Error> {
@@ -105,8 +106,7 @@ pub(super) fn fence<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
 
 /// `llvm.getelementptr` over 8-bit floats counts bytes: LLVM has no such types.
 pub(super) fn element_pointer<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Option<Val<'m>>, Error> {
-    let element = op.attribute("elem_type").map(|a| a.to_string()).unwrap_or_default();
-    match Ty::parse(&element) {
+    match pointed_to(op) {
         Some(ty) if ty.is_fp8() => b.element_address(operand(op, 0)?, operand(op, 1)?, ty).map(Some),
         _ => Ok(None),
     }
@@ -124,7 +124,7 @@ fn device_memory<'m>(
     let global = type_of(address)?.elem == Elem::Pointer(1);
     if b.target().is_amd() && global && scope.is_some() {
         for name in ["rocdl.no_fine_grained_memory", "rocdl.no_remote_memory", "rocdl.ignore_denormal_mode"] {
-            attributes.push((name, b.attr("unit")?));
+            attributes.push((name, b.unit_attr()));
         }
     }
     Ok(())

@@ -7,7 +7,8 @@
 //!    `nvvm`, `rocdl`, `llvm`, `arith` and `scf` ops; control flow is still structured and the kernel
 //!    still a `gpu.func`.
 //! 3. [`Emit::Llvm`]: LLVM IR after MLIR's conversions, as LLVM's optimiser receives it.
-//! 4. [`Emit::Ptx`] or [`Emit::Amdgcn`]: assembly, made in this process.
+//! 4. [`Emit::Ptx`], by LLVM with a few passes of its own that [`describe`] names, or [`Emit::Amdgcn`], by MLIR's back
+//!    end with LLVM's standard ones: assembly, made in this process.
 //! 5. [`Emit::Cubin`] by `ptxas`, [`Emit::Hsaco`] by `ld.lld`.
 //!
 //! Nothing is assumed that the kernel did not say: floating operations are neither contracted nor
@@ -39,7 +40,7 @@ mod atom_texts;
 #[cfg(test)]
 mod filetests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::atoms::{MMA_TABLE, MatrixOp, MmaSpec};
 use crate::mlir::IrModule;
@@ -202,28 +203,30 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
         return Ok(Artifact::Text(module.text(false)));
     }
     pipeline::to_llvm_dialect(&mut module, &traced.meta)?;
-    let assembly = |mut module: IrModule| {
-        let toolkit = library.as_deref().map(|library| tools::toolkit(None, Some(library))).transpose()?;
-        let path = toolkit.as_ref().map(|toolkit| toolkit.path().to_string_lossy());
-        let bytes = pipeline::compile(&mut module, target, options.opt_level, "isa", path.as_deref())?;
-        let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        // LLVM ends the text with a zero byte.
-        text.truncate(text.trim_end_matches('\0').len());
-        Ok::<_, Error>(text)
-    };
+    let level = options.opt_level;
+    let toolkit = |lld: Option<&Path>| tools::toolkit(lld, library.as_deref());
     match what {
-        Emit::Trace | Emit::Lowered | Emit::Llvm => pipeline::llvm_ir(&module).map(Artifact::Text),
-        Emit::Ptx | Emit::Amdgcn => assembly(module).map(Artifact::Text),
+        Emit::Trace | Emit::Lowered | Emit::Llvm => Ok(Artifact::Text(pipeline::llvm_ir(&module)?.text())),
+        Emit::Ptx => pipeline::ptx(&module, target, level).map(Artifact::Text),
         Emit::Cubin => {
-            let ptx = assembly(module)?;
+            let ptx = pipeline::ptx(&module, target, level)?;
             let (bytes, log) = tools::assemble(&ptx, target, options)?;
             Ok(Artifact::Binary { bytes, log: Some(log) })
         }
+        Emit::Amdgcn => {
+            let toolkit = library.is_some().then(|| toolkit(None)).transpose()?;
+            let path = toolkit.as_ref().map(|toolkit| toolkit.path().to_string_lossy());
+            let bytes = pipeline::amd(&mut module, target, level, "isa", path.as_deref())?;
+            let mut text = String::from_utf8_lossy(&bytes).into_owned();
+            // LLVM ends the text with a zero byte.
+            text.truncate(text.trim_end_matches('\0').len());
+            Ok(Artifact::Text(text))
+        }
         Emit::Hsaco => {
             let lld = find_lld(options.lld.as_deref())?;
-            let toolkit = tools::toolkit(Some(&lld), library.as_deref())?;
+            let toolkit = toolkit(Some(&lld))?;
             let path = toolkit.path().to_string_lossy();
-            let bytes = pipeline::compile(&mut module, target, options.opt_level, "bin", Some(&path))?;
+            let bytes = pipeline::amd(&mut module, target, level, "bin", Some(&path))?;
             Ok(Artifact::Binary { bytes, log: None })
         }
     }

@@ -224,7 +224,7 @@ pub(super) fn system_atomic<'m>(
     let attributes = [
         ("asm_string", b.string_attr(&text)),
         ("constraints", b.string_attr(&constraints)),
-        ("has_side_effects", b.attr("unit")?),
+        ("has_side_effects", b.unit_attr()),
     ];
     b.value("llvm.inline_asm", &[address, value], ty, &attributes).map(Some)
 }
@@ -266,7 +266,7 @@ pub(super) fn sched_barrier<'m>(b: &Builder<'m>) -> Result<(), Error> {
     let attributes = [
         ("asm_string", b.string_attr("")),
         ("constraints", b.string_attr("~{memory}")),
-        ("has_side_effects", b.attr("unit")?),
+        ("has_side_effects", b.unit_attr()),
     ];
     b.op("llvm.inline_asm", &[], &[], &attributes)?;
     Ok(())

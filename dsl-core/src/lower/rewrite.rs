@@ -2,9 +2,10 @@
 //! become `arith`, `scf`, `llvm`, `nvvm` and `rocdl` ops, each with the location of what it replaces.
 
 use melior::IrRewriter;
+use melior::ir::Attribute;
 use melior::ir::operation::OperationLike;
 
-use super::build::{Builder, Elem, Op, Ty, Val, name_of, ops_inside};
+use super::build::{APPROXIMATE, Builder, Elem, Op, Ty, Val, name_of, ops_inside};
 use super::{amd, arith, blackwell, elementary, hopper, memory, nvidia, printf};
 use crate::dialect::{LwOp, row};
 use crate::mlir::{IrModule, internal};
@@ -14,8 +15,9 @@ use crate::{Error, KernelMeta, Target};
 pub(super) fn rewrite(module: &IrModule, meta: &KernelMeta) -> Result<(), Error> {
     let context = module.context().get();
     let rewriter = IrRewriter::new(context);
+    let approximate = Attribute::parse(context, APPROXIMATE).ok_or_else(|| internal(APPROXIMATE, vec![]))?;
     for (op, _) in ops_inside(module.module().as_operation()) {
-        let builder = Builder::before(context, op, meta.target)?;
+        let builder = Builder::before(context, op, meta.target, approximate)?;
         if let Some(values) = replacement(&builder, op, meta)? {
             if values.len() != op.result_count() {
                 return Err(internal(&format!("`{}` was lowered to the wrong number of values", name_of(op)), vec![]));

@@ -1,6 +1,7 @@
 //! The shell around MLIR: contexts with the `lw` dialect, modules that own their context, captured
 //! diagnostics. All `unsafe` over the bindings that the trace needs lives here.
 
+mod llvm;
 mod object;
 
 use std::cell::RefCell;
@@ -11,12 +12,15 @@ use std::sync::Once;
 use melior::Context;
 use melior::dialect::DialectRegistry;
 use melior::ir::operation::{OperationLike, OperationPrintingFlags};
-use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Location, Module, Operation, Value, ValueLike};
+use melior::ir::{
+    Attribute, AttributeLike, Block, BlockLike, Location, Module, Operation, Type, TypeLike, Value, ValueLike,
+};
 use melior::utility::{load_irdl_dialects, register_all_dialects, register_all_passes};
 
 use crate::{Diagnostic, Error, SourceLocation, dialect};
 
-pub(crate) use object::{gpu_object, translate_to_llvm};
+pub(crate) use llvm::{LlvmModule, Machine};
+pub(crate) use object::gpu_object;
 
 /// An MLIR context with every upstream dialect that a trace may use and the dialect `lw`.
 pub struct IrContext {
@@ -249,6 +253,42 @@ pub fn array_elements<'c>(attribute: Attribute<'c>) -> Option<Vec<Attribute<'c>>
         (0..count).map(|i| Attribute::from_raw(mlir_sys::mlirArrayAttrGetElement(attribute.to_raw(), i))).collect()
     };
     Some(elements)
+}
+
+/// Length and element of a vector of one dimension; `None` for any other type.
+pub(crate) fn vector_parts<'c>(ty: Type<'c>) -> Option<(u32, Type<'c>)> {
+    // SAFETY: the type is live, and only a vector is asked for its rank, its first extent and its element.
+    unsafe {
+        let raw = ty.to_raw();
+        if !mlir_sys::mlirTypeIsAVector(raw) || mlir_sys::mlirShapedTypeGetRank(raw) != 1 {
+            return None;
+        }
+        let lanes = u32::try_from(mlir_sys::mlirShapedTypeGetDimSize(raw, 0)).ok()?;
+        Some((lanes, Type::from_raw(mlir_sys::mlirShapedTypeGetElementType(raw))))
+    }
+}
+
+/// Address space of an LLVM pointer; `None` for any other type.
+pub(crate) fn pointer_space(ty: Type<'_>) -> Option<u32> {
+    // SAFETY: the type is live, and only a pointer is asked for its space.
+    unsafe {
+        let raw = ty.to_raw();
+        mlir_sys::mlirTypeIsALLVMPointerType(raw).then(|| mlir_sys::mlirLLVMPointerTypeGetAddressSpace(raw))
+    }
+}
+
+/// A constant vector whose elements are all `element`, an integer or float attribute of `ty`'s element type.
+///
+/// `ty` is a vector type: [`vector_parts`] tells.
+pub(crate) fn splat<'c>(ty: Type<'c>, element: Attribute<'c>) -> Option<Attribute<'c>> {
+    let (_, of) = vector_parts(ty)?;
+    // SAFETY: the type is a vector and the element has its element type (both checked), as MLIR asserts.
+    unsafe {
+        if !mlir_sys::mlirTypeEqual(mlir_sys::mlirAttributeGetType(element.to_raw()), of.to_raw()) {
+            return None;
+        }
+        Some(Attribute::from_raw(mlir_sys::mlirDenseElementsAttrSplatGet(ty.to_raw(), element.to_raw())))
+    }
 }
 
 /// Bits that the rest of the crate uses unqualified.

@@ -113,6 +113,8 @@ pub struct Trace {
     pub(crate) maps: Vec<crate::types::MapUse>,
     /// Operations and regions so far.
     made: usize,
+    /// Attributes by their spelling: parsing one takes longer than making an op.
+    texts: RefCell<HashMap<String, Attribute<'static>>>,
     target: Target,
     context: Rc<IrContext>,
 }
@@ -164,6 +166,7 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
         entry_registers: None,
         maps: Vec::new(),
         made: 0,
+        texts: RefCell::default(),
         target,
         context,
     };
@@ -464,7 +467,17 @@ impl Trace {
             Attr::Int32(value) => IntegerAttribute::new(IrType::integer(context, 32), i64::from(*value)).into(),
             Attr::Bool(value) => melior::ir::attribute::BoolAttribute::new(context, *value).into(),
             Attr::Str(text) => melior::ir::attribute::StringAttribute::new(context, text).into(),
-            Attr::Text(text) => Attribute::parse(context, text)?,
+            Attr::Text(text) => {
+                let known = self.texts.borrow().get(text).copied();
+                match known {
+                    Some(attribute) => attribute,
+                    None => {
+                        let attribute = Attribute::parse(context, text)?;
+                        self.texts.borrow_mut().insert(text.clone(), attribute);
+                        attribute
+                    }
+                }
+            }
         })
     }
 
