@@ -1,6 +1,6 @@
 // run: lower target=nvidia
 // check: bar.sync 	3, 64
-// check: bar.arrive 4, 128
+// check: bar.arrive 	4, 128
 // run: lower target=gfx942
 // error: CDNA has one barrier a block
 gpu.func @k() kernel attributes {$attributes} {

@@ -167,7 +167,9 @@ pub(super) fn named_barrier<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error
     }
     let operands = [barrier, b.constant(I32, threads)?];
     if string(op, "kind")? == "arrive" {
-        b.op("nvvm.barrier.arrive", &operands, &[], &[])?;
+        // MLIR's own op is inline assembly, which LLVM copies into both sides of a branch: a warp that splits there would
+        // arrive twice.
+        b.intrinsic("llvm.nvvm.barrier.cta.arrive.aligned.count", &operands, None)?;
     } else {
         b.op("nvvm.barrier", &operands, &[], &[("operandSegmentSizes", b.attr("array<i32: 1, 1, 0>")?)])?;
     }

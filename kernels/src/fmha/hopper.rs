@@ -43,29 +43,24 @@ pub struct HopperGeometry {
     pub(super) block_n: usize,
     /// Stages of the rings of keys and values.
     pub(super) stages: usize,
-    /// Exponentials of a thread and tile that are taken before the output of the tile before is waited for.
-    pub(super) early: usize,
 }
 
 impl HopperGeometry {
     /// The tiles that were fastest on an H200 for a head dimension and lengths; `None` for a head dimension that the
     /// kernel does not have. docs/src/inside/hopper-attention.md says what was tried.
     pub fn new(head_dim: usize, causal: bool, seqlen_q: usize, seqlen_kv: usize) -> Option<Self> {
-        let tiles = |consumers, block_n, stages, early| {
-            Some(HopperGeometry { head_dim, causal, consumers, block_n, stages, early })
-        };
+        let tiles = |consumers, block_n, stages| Some(HopperGeometry { head_dim, causal, consumers, block_n, stages });
         let (few_rows, many_keys) = (seqlen_q <= FEW_ROWS, seqlen_kv > MANY_KEYS);
         match (head_dim, causal) {
-            (64, true) if few_rows => tiles(2, 128, 3, 16),
-            (64, _) => tiles(3, 96, 3, 48),
-            (96, false) if few_rows => tiles(2, 128, 2, 64),
-            (96, true) if !many_keys => tiles(2, 128, 2, 16),
-            (96, _) => tiles(3, 80, 2, 40),
-            (128, false) if few_rows => tiles(2, 128, 2, 64),
-            (128, true) if !many_keys => tiles(2, 128, 2, 64),
-            (128, causal) => tiles(3, 64, if causal { 2 } else { 3 }, 32),
-            (192, _) => tiles(2, 96, 2, 48),
-            (256, _) => tiles(2, 64, 2, 32),
+            (64, false) if seqlen_q <= FEWEST_ROWS => tiles(2, 128, 3),
+            (64, true) if few_rows => tiles(2, 128, 3),
+            (64, _) => tiles(3, 96, 3),
+            (96, false) if few_rows => tiles(2, 128, 2),
+            (96, true) if !many_keys => tiles(2, 128, 2),
+            (96, _) => tiles(3, 80, 2),
+            (128, _) => tiles(2, 128, 2),
+            (192, _) => tiles(2, 96, 2),
+            (256, _) => tiles(2, 64, 2),
             _ => None,
         }
     }
@@ -73,6 +68,17 @@ impl HopperGeometry {
     /// Query rows of a block.
     pub fn block_m(&self) -> usize {
         self.consumers * ROWS
+    }
+
+    /// Whether warpgroups take turns for the first product of their rows too, and so are out of step from the start.
+    fn staggered(&self) -> bool {
+        (self.head_dim, self.causal, self.consumers) != (64, true, 2)
+    }
+
+    /// Whether the output of the tile before is waited for behind all exponentials of a tile, and not where the
+    /// assembler likes. Two warpgroups must overlap what a third would hide.
+    fn waits_late(&self) -> bool {
+        self.consumers == 2
     }
 
     fn threads(&self) -> u32 {
@@ -87,7 +93,9 @@ impl HopperGeometry {
 
 /// Rows up to which blocks of 128 are faster than blocks of 192, of which the last is partly empty.
 const FEW_ROWS: usize = 1024;
-/// Keys above which three warpgroups are faster than two on causal attention of head dimensions 96 and 128.
+/// The same for head dimension 64 without a mask.
+const FEWEST_ROWS: usize = 512;
+/// Keys above which three warpgroups are faster than two on causal attention of head dimension 96.
 const MANY_KEYS: usize = 4096;
 
 /// How many of `heads` heads are mixed when causal: as many as divide them, up to 16. Fewer leave blocks idle at the
@@ -179,10 +187,10 @@ fn shift(max: F32, scale: F32) -> F32 {
     (shift.abs() <= LARGEST_SHIFT).select(shift, F32::from(f32::INFINITY))
 }
 
-/// Turns scores `first` to `last - 1` of a thread into weights against the reference so far.
+/// Turns scores into weights against the reference so far.
 #[device]
-fn weigh(s: &mut Accumulator, rows: &RowState, scale: F32, first: usize, last: usize) {
-    for i in range_constexpr(first, last) {
+fn weigh(s: &mut Accumulator, rows: &RowState, scale: F32) {
+    for i in range_constexpr(s.len()) {
         s[i] = s[i].fma(scale, rows.shift[half_of(i)]).exp2_fast();
     }
 }
@@ -312,6 +320,18 @@ fn clear_padding<T: MmaElement>(c: &Consumer<T>, geometry: &HopperGeometry, size
     }
 }
 
+/// Leaves a tile of keys and values alone, in turn. All four warps have waited for both stages before one thread releases them:
+/// else these could be filled twice before a warp that fell behind looks.
+#[device]
+fn pass_on<T: WgmmaElement>(c: &Consumer<T>, at: Cursor) {
+    c.keys.wait(at);
+    c.values.wait(at);
+    c.turns.at(c.number).sync();
+    c.turns.at(c.next).arrive();
+    c.keys.release(at);
+    c.values.release(at);
+}
+
 /// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before.
 #[device]
 fn step<T: MmaElement>(
@@ -337,17 +357,16 @@ fn step<T: MmaElement>(
     if const_expr(masked) {
         mask(&mut s, limits(c, geometry, sizes, work, *tile));
     }
-    let (mut weights, count) = (s.clone(), s.len());
-    weigh(&mut weights, &state.rows, c.scale_log2, 0, geometry.early);
-    if const_expr(geometry.early > 0 && geometry.early < count) {
+    let mut weights = s.clone();
+    weigh(&mut weights, &state.rows, c.scale_log2);
+    if const_expr(geometry.waits_late()) {
         // Complete from the start: a boundary that keeps the assembler from moving the next wait. The stage's own barrier
         // would not do: once all four warps have issued the product, another may wait for it and release the stage, and
         // a warp that comes here after the stage was filled again would wait for the phase after that one, for ever.
         c.boundary.wait(0);
     }
-    let mut o = o.wait_after::<0>(&mut weights[..geometry.early]);
+    let mut o = o.wait_after::<0>(&mut weights);
     c.values.release(state.at);
-    weigh(&mut weights, &state.rows, c.scale_log2, geometry.early, count);
     let mut added = sums(&weights);
     let mut p = weights.cast::<T>();
     // What is no number is not smaller either.
@@ -478,14 +497,36 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             (work.keys, work.tiles) = (*valid, *tiles);
             let last = tiles - 1;
 
-            // The last tile of keys has nothing before it.
+            clear_padding(&c, &geometry, &sizes, work, at);
+
+            // Tiles on the right that no row of the warpgroup sees are passed on, in turn.
+            let mut first = last;
+            if const_expr(geometry.causal) {
+                let row = work.first_row + number * (ROWS as i32) + (ROWS as i32 - 1);
+                let seen = causal_limit(row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(1);
+                let tiles = divide(seen + (block_n as i32 - 1), I32::from(block_n as i32)).0;
+                first = uniform(tiles.min(work.tiles)) - 1;
+                for _ in range(first, last) {
+                    pass_on(&c, at);
+                    at.advance();
+                }
+            }
+
+            // The first tile has nothing before it.
             let q_at = queries.at(number, round);
             queries.wait(q_at);
             keys.wait(at);
-            let mut s = wgmma(c.q, k_ring.stage(at.stage()).t()).wait::<0>();
+            if const_expr(geometry.staggered()) {
+                turns.at(number).sync();
+            }
+            let s = wgmma(c.q, k_ring.stage(at.stage()).t());
+            if const_expr(geometry.staggered()) {
+                turns.at(next).arrive();
+            }
+            let mut s = s.wait::<0>();
             keys.release(at);
-            queries.release_if(last == 0, q_at);
-            mask(&mut s, limits(&c, &geometry, &sizes, work, *last));
+            queries.release_if(first == 0, q_at);
+            mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
             let (infinity, zero) = (F32::from(f32::INFINITY), F32::from(0.0));
             let mut rows = RowState { max: [-infinity; 2], shift: [infinity; 2], sum: [zero; 2] };
             // Nothing came before that is to be rescaled.
@@ -493,16 +534,14 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             rows.sum = sums(&s);
             let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), at };
 
-            clear_padding(&c, &geometry, &sizes, work, at);
-
             // Tiles that every row of the warpgroup sees whole need no mask.
-            let mut whole = last;
+            let mut whole = first;
             if const_expr(geometry.causal) {
                 let first_row = work.first_row + number * (ROWS as i32);
                 let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
-                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(last);
-                for behind in range(0, last - whole) {
-                    step(&c, &geometry, &sizes, work, round, last - 1 - behind, true, &mut state);
+                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
+                for behind in range(0, first - whole) {
+                    step(&c, &geometry, &sizes, work, round, first - 1 - behind, true, &mut state);
                 }
             }
             for behind in range(0, whole) {

@@ -52,16 +52,28 @@ fn odd_lengths() {
     }
 }
 
-/// Tiles are larger where there is more to do: rows from 1025 on and keys from 4097 on.
+/// Other tiles than for little work: rows from 513 or 1025 on, and keys from 4097 on.
 #[test]
 fn tiles_of_long_inputs() {
-    for head_dim in [64, 96, 128] {
-        let case = Case { causal: head_dim == 64, ..Case::new(1030, 210, head_dim) };
+    for (seqlen_q, head_dim, causal) in [(520, 64, false), (1030, 64, true), (1030, 96, false)] {
+        let case = Case { causal, ..Case::new(seqlen_q, 210, head_dim) };
         check::<BF16>(&case, &case.inputs::<BF16>());
     }
     for head_dim in [96, 128] {
         let case = Case::new(70, 4200, head_dim).causal();
         check::<F16>(&case, &case.inputs::<F16>());
+    }
+}
+
+/// Causal row blocks of which some warpgroups see nothing of the tiles on the right: more rows than keys, more keys than
+/// rows, and padding.
+#[test]
+fn tiles_that_a_warpgroup_does_not_see() {
+    for (seqlen_q, seqlen_kv, head_dim) in [(300, 300, 256), (1100, 700, 64), (190, 460, 192), (1030, 1030, 64)] {
+        let case = Case::new(seqlen_q, seqlen_kv, head_dim).causal();
+        check::<BF16>(&case, &case.inputs::<BF16>());
+        let padded = case.kv_len(&[seqlen_kv / 2]);
+        check::<BF16>(&padded, &poisoned::<BF16>(&padded));
     }
 }
 
