@@ -18,7 +18,7 @@ use melior::ir::{Attribute, AttributeLike, Block, BlockLike, Identifier, Module,
 use crate::dialect;
 use crate::mlir::{self, IrModule, array_elements};
 use crate::rt::{EndlessRecursion, Kernel, KernelParams, ParamBuilder, ParamValues};
-use crate::trace::{self, IrType, Loc, Trace};
+use crate::trace::{self, Agreement, IrType, Loc, Trace};
 use crate::types::MapUse;
 use crate::{
     Diagnostic, Error, KernelAttributes, KernelMeta, ParamDesc, ParamKind, ScalarType, SourceLocation, Target,
@@ -197,6 +197,8 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
             K::Params::declare(K::param_names(), &mut builder);
             let types: Vec<_> = builder.arguments.iter().map(|argument| argument.ty).collect();
             let values = trace::with(|t| t.open_region(&types, loc)).unwrap_or_default();
+            // A launch gives them to all threads alike.
+            values.iter().for_each(|value| trace::set_agreement(*value, Agreement::EVIDENT));
             let params = K::Params::take(&mut ParamValues::new(values, loc));
             kernel.trace(params);
             builder

@@ -68,6 +68,10 @@ scalars! {
     F8E5M2 F8E5M2 float8::F8E5M2;
 }
 
+/// A scalar that the lanes of a warp have alike, as every argument of a launch is.
+#[derive(Clone, Copy, Debug)]
+pub struct Uniform<T: Scalar>(PhantomData<T>);
+
 /// A view of global memory of `R` dimensions that the kernel reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<T: Scalar, const R: usize>(PhantomData<T>);

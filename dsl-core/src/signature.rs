@@ -3,7 +3,7 @@
 use crate::ParamKind;
 use crate::types::{
     BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, Tensor, TensorMap, TensorMut, U8, U16,
-    U32, U64,
+    U32, U64, Uniform,
 };
 
 /// A type that a run-time parameter of a kernel can have.
@@ -35,6 +35,10 @@ macro_rules! scalars {
     )*};
 }
 scalars! { Bool I8 I16 I32 I64 Index U8 U16 U32 U64 F16 BF16 F32 F64 F8E4M3 F8E5M2 }
+
+impl<T: Scalar> Parameter for Uniform<T> {
+    const KIND: ParamKind = ParamKind::Scalar(T::TYPE);
+}
 
 impl<T: Scalar, const R: usize> Parameter for Tensor<T, R> {
     const KIND: ParamKind = ParamKind::Tensor { elem: T::TYPE, rank: R, mutable: false };

@@ -580,6 +580,12 @@ scalars! {
     f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, float8::F8E4M3 => F8E4M3, float8::F8E5M2 => F8E5M2,
 }
 
+impl<T: Scalar, H: Arg<T>> Arg<types::Uniform<T>> for H {
+    fn pass(self, arguments: &mut Arguments) {
+        self.pass(arguments);
+    }
+}
+
 /// A position is a signed number of 64 bits in the kernel, so lengths that a host can have are the same there.
 impl Arg<types::Index> for usize {
     fn pass(self, arguments: &mut Arguments) {

@@ -119,7 +119,7 @@ fn column_sums(#[comptime] fault: usize, x: TensorMap<BF16, 2>, y: TensorMut<F32
                     2 => ring.bytes() / 2,
                     _ => ring.bytes(),
                 };
-                let place = if const_expr(fault == 6) { stages.at(at.stage(), I32::from(0)) } else { at };
+                let place = if const_expr(fault == 6) { stages.at(at.stage(), 0) } else { at };
                 let full = stages.acquire(place, bytes); // <- ACQUIRES
                 x.load(ring.stage(at.stage()), (step * 8, 0), full); // <- BRINGS
                 at.advance();
@@ -130,7 +130,7 @@ fn column_sums(#[comptime] fault: usize, x: TensorMap<BF16, 2>, y: TensorMut<F32
         let mut sums = [F32::from(0.0), F32::from(0.0)];
         for _ in range(steps) {
             if const_expr(fault == 3) {
-                stages.wait(stages.at(at.stage(), I32::from(0))); // <- FIRST PARITY
+                stages.wait(stages.at(at.stage(), 0)); // <- FIRST PARITY
             } else {
                 stages.wait(at); // <- WAITS
             }
@@ -250,7 +250,7 @@ fn tells(#[comptime] stays: bool, y: TensorMut<I32, 1>) {
     setup.finish();
     if cluster_rank() == 1 {
         if elect_one() {
-            told.arrive_at(I32::from(0)); // <- TELLS
+            told.arrive_at(0); // <- TELLS
         }
     }
     y.at(block_id(X) * 32 + lane_id()).store(lane_id());

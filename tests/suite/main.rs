@@ -18,6 +18,7 @@ mod cli_compile;
 mod cli_files;
 mod cli_run;
 mod constructs;
+mod counts;
 mod cuda;
 mod differential;
 mod exact;

@@ -20,19 +20,20 @@ fn device() -> Device {
 fn tally(#[comptime] drawn: bool, counter: TensorMut<I32, 1>, done: TensorMut<I32, 1>) {
     let mut setup = BarrierSetup::new();
     let schedule = if const_expr(drawn) {
-        Schedule::drawn(&mut setup, "tickets", counter, done.extent(0), 1)
+        Schedule::drawn(&mut setup, "tickets", counter, uniform(done.extent(0)), 1)
     } else {
-        Schedule::in_turn(done.extent(0))
+        Schedule::in_turn(uniform(done.extent(0)))
     };
     setup.finish();
-    let mut ticket = schedule.start();
     if warp_id() == 0 {
         if elect_one() {
+            let mut ticket = schedule.start();
             while schedule.has(ticket) {
                 schedule.draw(&mut ticket);
             }
         }
     } else {
+        let mut ticket = schedule.start();
         while schedule.has(ticket) {
             if lane_id() == 0 {
                 let _ = done.at(ticket.number()).atomic_add(I32::from(1));
@@ -63,13 +64,13 @@ fn every_piece_of_work_is_done_once() {
 
 /// Row and column of each tile, by its number.
 #[kernel(block = [32, 1, 1])]
-fn tiles(#[comptime] group: usize, rows: I32, columns: I32, out: TensorMut<I32, 2>) {
+fn tiles(#[comptime] group: usize, rows: Uniform<I32>, columns: Uniform<I32>, out: TensorMut<I32, 2>) {
     let order = TileOrder::grouped(rows, columns, group);
     for number in range(order.count()) {
         if lane_id() == 0 {
             let (row, column) = order.at(number);
-            out.at((number, 0)).store(row);
-            out.at((number, 1)).store(column);
+            out.at((number, 0)).store(*row);
+            out.at((number, 1)).store(*column);
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::panic::Location;
 
 use super::fragment::extract;
-use super::global_tile::{Bounded, run_type};
+use super::global_tile::{Bounded, Inside, run_type};
 use super::tiled_copy::{CopyAtom, GlobalPart, SharedPart, TiledCopy, pieces};
-use crate::trace::{self, Attr, Constant, Loc, RawValue};
-use crate::types::{Access, Scalar, Writable};
+use crate::trace::{self, Attr, IrType, Loc, RawValue};
+use crate::types::{Access, Scalar, Writable, place};
 use crate::{Diagnostic, ScalarType};
 
 /// Source and destination of a [`copy`].
@@ -95,10 +95,7 @@ fn fill<T: Scalar, A: Access>(
             for piece in pieces(values, along, store) {
                 let at = [group[0] + piece[0], group[1] + piece[1]];
                 let from = source.at(at, loc);
-                let valid = source
-                    .tile
-                    .inside(from, loc)
-                    .unwrap_or_else(|| trace::constant(ScalarType::Bool, Constant::Int(1), loc));
+                let valid = source.tile.inside(from, loc).mask(loc);
                 let operands = [destination.address(at, loc), source.tile.address(from, loc), valid];
                 let bytes = [("bytes", Attr::Int((store * T::BYTES) as i64))];
                 trace::emit0("lw.cp_async", &operands, &bytes, loc);
@@ -185,6 +182,10 @@ fn drain<T: Scalar, A: Access>(
         for piece in pieces(values, along, width) {
             let at = [group[0] + piece[0], group[1] + piece[1]];
             let to = destination.at(at, loc);
+            let inside = destination.tile.inside(to, loc);
+            if inside == Inside::Never {
+                continue;
+            }
             let load = (source.address(at, loc), run_type(T::TYPE, width), align(T::TYPE, width));
             let value = trace::emit1("lw.load", &[load.0], load.1, &load.2, loc);
             if let Some(bounded) = &bounded {
@@ -192,10 +193,55 @@ fn drain<T: Scalar, A: Access>(
                 continue;
             }
             let address = destination.tile.address(to, loc);
-            match destination.tile.inside(to, loc) {
-                None => trace::emit0("lw.store", &[value, address], &load.2, loc),
-                Some(mask) => trace::emit0("lw.store_masked", &[value, address, mask], &load.2, loc),
+            match inside {
+                Inside::Where(mask) => trace::emit0("lw.store_masked", &[value, address, mask], &load.2, loc),
+                _ => trace::emit0("lw.store", &[value, address], &load.2, loc),
             }
         }
+    }
+}
+
+impl<T: Scalar> SharedPart<T> {
+    /// Replaces each element of this thread's part by `f` of it, in place. `copy` is the copy that made the part.
+    ///
+    /// Each access is the widest that the layout and the copy's values allow.
+    #[track_caller]
+    pub fn map(&self, copy: &TiledCopy<T>, f: impl Fn(T) -> T) {
+        let loc = Location::caller();
+        if self.part.is_none() || !copy.owns([&self.threads, &self.threads], loc) || !copy.divides(self.shape(), loc) {
+            return;
+        }
+        let along = usize::from(self.widest(1) >= self.widest(0));
+        let width = vector_width(self.widest(along).min(16 / T::BYTES), copy.values()[along]);
+        for groups in copy.groups(self.shape()) {
+            copy.guarded(groups.bounds, loc, || {
+                for (start, piece) in groups
+                    .starts
+                    .iter()
+                    .flat_map(|start| pieces(copy.values(), along, width).into_iter().map(move |piece| (start, piece)))
+                {
+                    let address = self.address([start[0] + piece[0], start[1] + piece[1]], loc);
+                    self.map_at(address, width, &f, loc);
+                }
+            });
+        }
+    }
+
+    /// Some neighbours from an address on.
+    fn map_at(&self, address: RawValue, width: usize, f: impl Fn(T) -> T, loc: Loc) {
+        let (ty, whole) = (
+            run_type(T::TYPE, width),
+            if width == 1 { IrType::Scalar(T::TYPE) } else { IrType::Vector(T::TYPE, width) },
+        );
+        let align = align(T::TYPE, width);
+        let loaded = place::from_memory(whole, trace::emit1("lw.load", &[address], ty, &align, loc), loc);
+        let value = match width {
+            1 => f(T::from_raw(loaded)).raw(),
+            _ => {
+                let each = (0..width).map(|part| f(T::from_raw(extract(T::TYPE, loaded, part, loc))).raw());
+                trace::emit1("vector.from_elements", &each.collect::<Vec<_>>(), whole, &[], loc)
+            }
+        };
+        trace::emit0("lw.store", &[place::to_memory(whole, value, loc), address], &align, loc);
     }
 }

@@ -6,10 +6,10 @@ use super::global_tile::Bounded;
 use super::offset::Offset;
 use super::shared_tensor::{SharedTensor, or_stop};
 use super::tiled_copy::{GlobalPart, SharedPart, TiledCopy};
+use crate::Target;
 use crate::layout::Swizzle;
-use crate::trace::{self, Attr, Constant, IrType, Loc};
+use crate::trace::{self, Attr, IrType, Loc};
 use crate::types::{Access, Scalar, ids};
-use crate::{ScalarType, Target};
 
 /// How the waves of a block copy straight to a tile.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Direct {
         let thread = ids::linear_thread(loc);
         let number = super::offset::quotient(thread, warp as i64, loc);
         let number = if threads > warp {
-            trace::emit1("lw.uniform", &[number], IrType::I32, &[], loc)
+            trace::once("lw.uniform", &[number.into()], IrType::I32, &[], loc)
         } else {
             super::offset::int(0, loc)
         };
@@ -109,8 +109,7 @@ impl Direct {
                 if self.along == 1 { [outer, inner] } else { [inner, outer] }
             }
         };
-        let all = || trace::constant(ScalarType::Bool, Constant::Int(1), loc);
-        let mask = source.whole.inside(at, loc).unwrap_or_else(all);
+        let mask = source.whole.inside(at, loc).mask(loc);
         let offset = source.whole.bounded_offset(at, loc);
         let unit = ("unit", Attr::Int(T::BYTES as i64));
         trace::emit0("lw.buffer_load_lds", &[to, bounded.base, bounded.bytes, offset, mask], &[bytes, unit], loc);

@@ -6,7 +6,7 @@
 
 use crate::ScalarType;
 use crate::layout::{Layout, LayoutError, Swizzle};
-use crate::trace::{self, Constant, Loc, RawValue};
+use crate::trace::{self, Constant, Loc, Operand, RawValue};
 use crate::types::arith::{self, Binary};
 
 /// A constant in the open trace.
@@ -14,9 +14,17 @@ pub(super) fn int(value: i64, loc: Loc) -> RawValue {
     trace::constant(ScalarType::I32, Constant::Int(value), loc)
 }
 
+fn known(value: i64) -> Operand {
+    Operand::Known(ScalarType::I32, value)
+}
+
 /// `a op b` on values that are not negative.
-pub(super) fn unsigned(op: Binary, a: RawValue, b: RawValue, loc: Loc) -> RawValue {
-    arith::binary(op, ScalarType::U32, a, b, loc)
+fn unsigned(op: Binary, a: RawValue, b: impl Into<Operand>, loc: Loc) -> RawValue {
+    arith::once(op, ScalarType::U32, a, b, loc)
+}
+
+fn signed(op: Binary, a: RawValue, b: impl Into<Operand>, loc: Loc) -> RawValue {
+    arith::once(op, ScalarType::I32, a, b, loc)
 }
 
 fn log2(value: i64) -> Option<i64> {
@@ -26,28 +34,41 @@ fn log2(value: i64) -> Option<i64> {
 /// `value * factor` for a factor of trace time.
 pub(super) fn scaled(value: RawValue, factor: i64, loc: Loc) -> RawValue {
     match log2(factor) {
-        Some(0) => value,
-        Some(shift) => arith::binary(Binary::Shl, ScalarType::I32, value, int(shift, loc), loc),
-        None => arith::binary(Binary::Mul, ScalarType::I32, value, int(factor, loc), loc),
+        Some(shift) => signed(Binary::Shl, value, known(shift), loc),
+        None => signed(Binary::Mul, value, known(factor), loc),
     }
 }
 
 /// `value / divisor` for a value of at least 0.
 pub(super) fn quotient(value: RawValue, divisor: i64, loc: Loc) -> RawValue {
     match log2(divisor) {
-        Some(0) => value,
-        Some(shift) => unsigned(Binary::Shr, value, int(shift, loc), loc),
-        None => unsigned(Binary::Div, value, int(divisor, loc), loc),
+        Some(shift) => unsigned(Binary::Shr, value, known(shift), loc),
+        None => unsigned(Binary::Div, value, known(divisor), loc),
     }
 }
 
 /// `value % divisor` for a value of at least 0.
-pub(super) fn remainder(value: RawValue, divisor: i64, loc: Loc) -> RawValue {
+fn remainder(value: RawValue, divisor: i64, loc: Loc) -> RawValue {
     match log2(divisor) {
-        Some(0) => int(0, loc),
-        Some(_) => unsigned(Binary::BitAnd, value, int(divisor - 1, loc), loc),
-        None => unsigned(Binary::Rem, value, int(divisor, loc), loc),
+        Some(_) => unsigned(Binary::BitAnd, value, known(divisor - 1), loc),
+        None => unsigned(Binary::Rem, value, known(divisor), loc),
     }
+}
+
+/// The digit `number / divisor % extent`, times `stride`; the number is below `divisor * extent` if it is the `last` one.
+fn digit(number: RawValue, [divisor, extent, stride]: [i64; 3], last: bool, loc: Loc) -> RawValue {
+    if let (Some(from), Some(_), Some(to)) = (log2(divisor), log2(extent), log2(stride)) {
+        // A field of bits: cut out where it lies, and moved once.
+        let field = match last && (from == 0 || to == 0) {
+            true => number,
+            false => unsigned(Binary::BitAnd, number, known((extent - 1) << from), loc),
+        };
+        let op = if to >= from { Binary::Shl } else { Binary::Shr };
+        return unsigned(op, field, known((to - from).abs()), loc);
+    }
+    let digit = quotient(number, divisor, loc);
+    let digit = if last { digit } else { remainder(digit, extent, loc) };
+    scaled(digit, stride, loc)
 }
 
 /// `known` plus a value of run time, none of whose bits outside `bits` is set.
@@ -84,7 +105,7 @@ impl Offset {
         let known = self.known + other.known;
         match (self.value, other.value) {
             (Some(a), Some(b)) => {
-                let sum = arith::binary(Binary::Add, ScalarType::I32, a, b, loc);
+                let sum = signed(Binary::Add, a, b, loc);
                 let bits = if self.bits & other.bits == 0 {
                     self.bits | other.bits
                 } else {
@@ -108,9 +129,8 @@ impl Offset {
         for (extent, stride) in extents.leaves().into_iter().zip(strides.leaves()) {
             let (extent, stride) = (extent.get("a thread's offset")?, stride.get("a thread's offset")?);
             if stride != 0 && extent > 1 {
-                let digit = quotient(number, divisor, loc);
-                let digit = if divisor * extent == total { digit } else { remainder(digit, extent, loc) };
-                let part = Self::run_time(scaled(digit, stride, loc), (extent - 1) * stride, stride);
+                let value = digit(number, [divisor, extent, stride], divisor * extent == total, loc);
+                let part = Self::run_time(value, (extent - 1) * stride, stride);
                 sum = sum.plus(part, loc);
             }
             divisor *= extent;
@@ -133,12 +153,16 @@ impl Offset {
         ]
     }
 
+    /// No value is larger than this, and none is smaller than the known part.
+    pub(super) fn largest(self) -> i64 {
+        self.known.saturating_add(self.bits)
+    }
+
     /// The offset as a value.
     pub(super) fn materialize(self, loc: Loc) -> RawValue {
         match self.value {
             None => int(self.known, loc),
-            Some(value) if self.known == 0 => value,
-            Some(value) => arith::binary(Binary::Add, ScalarType::I32, value, int(self.known, loc), loc),
+            Some(value) => signed(Binary::Add, value, known(self.known), loc),
         }
     }
 
@@ -153,8 +177,8 @@ impl Offset {
             return self;
         }
         let apply = |value: RawValue| {
-            let field = unsigned(Binary::BitAnd, value, int(swizzle.source_mask(), loc), loc);
-            let distance = int(swizzle.shift().unsigned_abs().into(), loc);
+            let field = unsigned(Binary::BitAnd, value, known(swizzle.source_mask()), loc);
+            let distance = known(swizzle.shift().unsigned_abs().into());
             let op = if swizzle.shift() >= 0 { Binary::Shr } else { Binary::Shl };
             unsigned(Binary::BitXor, value, unsigned(op, field, distance, loc), loc)
         };
@@ -167,9 +191,8 @@ impl Offset {
             return Self { known: 0, value: Some(apply(self.materialize(loc))), bits: i64::MAX >> 2 };
         }
         let moved = if self.bits & swizzle.source_mask() == 0 { value } else { apply(value) };
-        let (known, bits) = (swizzle.apply(self.known), spread(self.bits));
-        let common = known & bits;
-        let value = if common == 0 { moved } else { unsigned(Binary::BitXor, moved, int(common, loc), loc) };
-        Self { known: known - common, value: Some(value), bits }
+        let (constant, bits) = (swizzle.apply(self.known), spread(self.bits));
+        let common = constant & bits;
+        Self { known: constant - common, value: Some(unsigned(Binary::BitXor, moved, known(common), loc)), bits }
     }
 }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::offset::{Offset, int, scaled};
 use crate::layout::{ComposedLayout, Coord, Layout, LayoutError, Nested, Swizzle, Term, Tiler};
 use crate::rt::{Carried, State, Visitor};
-use crate::trace::{self, IrType, Loc, RawValue, Space};
+use crate::trace::{self, IrType, Loc, Operand, RawValue, Space};
 use crate::types::arith::{self, Binary};
 use crate::types::{Coordinate, I32, InShared, Indices, KernelMath, Place, Scalar, place, shared_array_named};
 use crate::{Diagnostic, ScalarType, SourceLocation};
@@ -169,12 +169,13 @@ impl<T: Scalar> SharedTensor<T> {
         whole.min(self.aligned)
     }
 
-    /// The address of a swizzled offset. What is known comes last, where it becomes an immediate.
+    /// The address of a swizzled offset. First comes what is of the thread, which is the same for all stages; what is known
+    /// comes last, where it becomes an immediate.
     pub(super) fn address(&self, offset: Offset, loc: Loc) -> RawValue {
-        let element = |base, index| place::element_address(Space::Shared, T::TYPE, base, Some(index), loc);
-        let base = self.shift.map_or(self.base, |shift| element(self.base, shift));
-        let base = offset.value.map_or(base, |value| element(base, value));
-        if offset.known == 0 { base } else { element(base, int(offset.known, loc)) }
+        let element = |base, index| place::element_address(Space::Shared, T::TYPE, base, index, loc);
+        let base = element(self.base, offset.value.map(Operand::from));
+        let base = element(base, self.shift.map(Operand::from));
+        element(base, Some(Operand::Known(ScalarType::I32, offset.known)))
     }
 
     /// The tensor with its last mode fixed at `index`, a run-time or host number: one stage of a pipeline.
@@ -211,7 +212,7 @@ impl<T: Scalar> SharedTensor<T> {
             None => scaled(index.narrow(loc), stride, loc),
         };
         let shift = match self.shift {
-            Some(shift) => arith::binary(Binary::Add, ScalarType::I32, shift, offset, loc),
+            Some(shift) => arith::once(Binary::Add, ScalarType::I32, shift, offset, loc),
             None => offset,
         };
         let shift = (trace::known(shift) != Some(0)).then_some(shift);

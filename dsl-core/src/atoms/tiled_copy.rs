@@ -13,7 +13,7 @@ use super::offset::Offset;
 use super::shared_tensor::{IntoLayout, SharedTensor, or_stop};
 use crate::layout::{Layout, LayoutError};
 use crate::rt;
-use crate::trace::{self, IrType, Loc, RawValue};
+use crate::trace::{self, Loc, Operand, RawValue};
 use crate::types::{Access, Bool, Cmp, Scalar, arith, ids};
 use crate::{Diagnostic, ScalarType, Target};
 
@@ -279,28 +279,20 @@ impl<T: Scalar> TiledCopy<T> {
 
     /// Runs `body` in the threads that lie before these bounds.
     pub(super) fn guarded(&self, bounds: [Option<usize>; 2], loc: Loc, body: impl FnOnce()) {
-        let mut guard: Option<Bool> = None;
+        let mut guard: Option<RawValue> = None;
         for (dimension, bound) in bounds.into_iter().enumerate() {
             let Some(bound) = bound else { continue };
             let Some((first, offset)) = self.thread("a tile", |t| self.first(t)[dimension] as i64, loc) else { return };
-            let place = offset.plus(Offset::known(first), loc).materialize(loc);
-            let bound = super::offset::int(bound as i64, loc);
-            let inside = arith::compare(Cmp::Lt, ScalarType::I32, place, bound, loc);
-            guard = Some(match guard {
-                None => Bool::from_raw(inside),
-                Some(before) => {
-                    Bool::from_raw(trace::emit1("arith.andi", &[before.raw(), inside], IrType::BOOL, &[], loc))
-                }
-            });
+            // The part that all threads share goes to the side of the bound.
+            let known = offset.known + first;
+            let place = offset.value.map_or(Operand::Known(ScalarType::I32, 0), Operand::from);
+            let bound = Operand::Known(ScalarType::I32, bound as i64 - known);
+            let inside = arith::compare_once(Cmp::Lt, ScalarType::I32, place, bound, loc);
+            guard = Some(guard.map_or(inside, |before| arith::both_once(before, inside, loc)));
         }
         match guard {
             None => body(),
-            Some(guard) => {
-                let mut open = rt::if_begin(guard, &mut []);
-                body();
-                rt::if_else(&mut open, &mut []);
-                rt::if_end(open, &mut [], [(), ()]);
-            }
+            Some(guard) => rt::when(Bool::from_raw(guard), loc, body),
         }
     }
 

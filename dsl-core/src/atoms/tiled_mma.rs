@@ -7,15 +7,16 @@ use std::panic::Location;
 use super::flat::{Flat, linear};
 use super::fragment::FragmentC;
 use super::fragment::operand;
-use super::global_tile::GlobalTile;
+use super::global_tile::{GlobalTile, Inside};
 use super::offset::Offset;
 use super::operand_load::{GlobalOperand, SharedOperand};
 use super::shared_tensor::SharedTensor;
 use super::spec::{MmaSpec, Role};
 use super::table::MmaAtom;
 use crate::Diagnostic;
+use crate::rt;
 use crate::trace::{self, Attr, IrType, Loc, RawValue};
-use crate::types::{Access, CastTarget, I32, Num, Scalar, Writable, arith, ids, place};
+use crate::types::{Access, Bool, CastTarget, I32, Num, Scalar, Writable, arith, ids, place};
 
 /// A matrix instruction repeated over the warps of a block: `warps[0]` of them along m, `warps[1]` along n.
 ///
@@ -205,7 +206,7 @@ pub(super) fn part_of(role: Role, warps: [usize; 2], warp: usize) -> [usize; 2] 
 
 /// A fragment's values in runs of neighbours along a dimension. The length of a run is a power of two, at most `widest`,
 /// and it begins at a multiple of its length, but for the thread's own part: that is a multiple of `widest`.
-fn runs<M: MmaAtom>(sums: &FragmentC<M>, along: usize, widest: usize) -> Vec<Vec<super::Element>> {
+fn runs<M: MmaAtom>(sums: &FragmentC<M>, along: usize, widest: usize) -> Vec<Run> {
     let place = |element: &super::Element| {
         let place = [element.row, element.column];
         (place[1 - along], place[along])
@@ -270,16 +271,38 @@ impl<M: MmaAtom<C: Num>, T: CastTarget, A: Writable> GlobalSums<M, T, A> {
     #[track_caller]
     pub fn store(&self, sums: &FragmentC<M>) {
         let loc = Location::caller();
+        // What lies inside together is stored together: one branch for all.
+        let mut groups: Vec<(_, Vec<(Run, [Offset; 2])>)> = Vec::new();
         for run in runs(sums, self.along, self.widest) {
             let Some(first) = run.first() else { continue };
-            let value = converted::<M, T>(sums, &run, loc);
             let at = [first.row, first.column].map(|part| Offset::known(part as i64));
             let at = [self.origin[0].plus(at[0], loc), self.origin[1].plus(at[1], loc)];
-            let (address, mask) = (self.tile.address(at, loc), self.tile.inside(at, loc));
-            write(value, address, run_type::<T>(run.len()), mask, loc);
+            let Some(undecided) = self.tile.undecided(at) else { continue };
+            match groups.iter_mut().find(|(of, _)| *of == undecided) {
+                Some((_, runs)) => runs.push((run, at)),
+                None => groups.push((undecided, vec![(run, at)])),
+            }
+        }
+        for (_, runs) in groups {
+            let store = |mask: Option<RawValue>| {
+                for (run, at) in &runs {
+                    let value = converted::<M, T>(sums, run, loc);
+                    write(value, self.tile.address(*at, loc), run_type::<T>(run.len()), mask, loc);
+                }
+            };
+            let inside = runs.first().map_or(Inside::Never, |(_, at)| self.tile.inside(*at, loc));
+            match inside {
+                Inside::Never => {}
+                Inside::Always => store(None),
+                Inside::Where(mask) if runs.len() == 1 => store(Some(mask)),
+                Inside::Where(mask) => rt::when(Bool::from_raw(mask), loc, || store(None)),
+            }
         }
     }
 }
+
+/// Some neighbours of a fragment.
+type Run = Vec<super::Element>;
 
 /// The rows or columns of a thread's values of a part, less those of its first one.
 fn steps(spec: &MmaSpec, role: Role, part: [usize; 2], dimension: usize) -> BTreeSet<usize> {

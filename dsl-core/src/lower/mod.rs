@@ -37,6 +37,8 @@ mod rewrite;
 mod tools;
 
 #[cfg(test)]
+mod atom_texts;
+#[cfg(test)]
 mod filetests;
 
 use std::path::{Path, PathBuf};

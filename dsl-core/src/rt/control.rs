@@ -9,9 +9,10 @@ use melior::ir::operation::OperationLike;
 use melior::ir::{Block, BlockLike, Region, RegionLike};
 
 use super::state::{Carried, Poison, Slot, Snapshot, check_host, flatten, read_all, types, write, write_all};
+use super::uniform::{self, Parting};
 use super::{RtCond, constant_bool};
 use crate::mlir;
-use crate::trace::{self, Attr, ClosedRegion, Constant, IrType, Loc, RawValue, Trace};
+use crate::trace::{self, Agreement, Attr, ClosedRegion, Constant, IrType, Loc, RawValue, Trace};
 use crate::types::arith::{self, Binary};
 use crate::types::{Bool, Cmp, Scalar};
 use crate::{Diagnostic, ScalarType, SourceLocation};
@@ -25,10 +26,10 @@ fn region_of(closed: Option<ClosedRegion>) -> Region<'static> {
 }
 
 /// Which of some values differ between two sides, and so have to be passed on.
-struct Differing(Vec<bool>);
+pub(super) struct Differing(Vec<bool>);
 
 impl Differing {
-    fn between(one: &[RawValue], other: &[RawValue]) -> Self {
+    pub(super) fn between(one: &[RawValue], other: &[RawValue]) -> Self {
         Self(one.iter().zip(other).map(|(one, other)| one != other).collect())
     }
 
@@ -39,6 +40,11 @@ impl Differing {
 
     fn is_empty(&self) -> bool {
         !self.0.contains(&true)
+    }
+
+    /// Whether value number `position` differs.
+    pub(super) fn at(&self, position: usize) -> bool {
+        self.0.get(position).copied().unwrap_or(false)
     }
 
     /// The differing ones of `values`.
@@ -85,7 +91,12 @@ pub fn if_begin<C: RtCond>(condition: C, slots: &mut [Slot<'_>]) -> If {
 }
 
 fn begin_if(condition: RawValue, base: Vec<Snapshot>, loc: Loc) -> If {
-    trace::with(|t| t.open_region(&[], loc));
+    trace::with(|t| {
+        t.open_region(&[], loc);
+        if t.agreement(condition).has(Agreement::ONE_LANE) {
+            t.enter_one_lane();
+        }
+    });
     If { condition, loc, base, then: Vec::new(), then_region: None }
 }
 
@@ -124,18 +135,29 @@ pub fn if_end<V: Joined>(mut open: If, slots: &mut [Slot<'_>], values: [V; 2]) -
     let value_at = then_all.len();
     then_all.extend(&then_value.values);
     else_all.extend(&else_value.values);
-    let merged = end_if(&mut open, then_all, else_all);
+    let differing = Differing::between(&then_all, &else_all);
+    let merged = end_if(&mut open, then_all, else_all, &differing);
+    let together = trace::is_uniform(open.condition);
+    open.base.push(then_value);
+    Parting::Branch.check(slots, &open.base, &differing, together, &merged, open.loc);
     let (states, result) = merged.split_at(value_at.min(merged.len()));
     write_all(slots, &open.base, states);
     write(&mut value, result);
     value
 }
 
+/// A run-time `if` without results, as a part of what was called at `loc`.
+pub(crate) fn when(condition: Bool, loc: Loc, body: impl FnOnce()) {
+    let mut open = begin_if(condition.raw(), Vec::new(), loc);
+    body();
+    if_else(&mut open, &mut []);
+    if_end(open, &mut [], [(), ()]);
+}
+
 /// Builds the `scf.if` and returns one value for each pair.
-fn end_if(open: &mut If, then_all: Vec<RawValue>, else_all: Vec<RawValue>) -> Vec<RawValue> {
+fn end_if(open: &mut If, then_all: Vec<RawValue>, else_all: Vec<RawValue>, differing: &Differing) -> Vec<RawValue> {
     let loc = open.loc;
     let merged = trace::with(|t| {
-        let differing = Differing::between(&then_all, &else_all);
         let (then_yield, else_yield) = (differing.pick(&then_all), differing.pick(&else_all));
         let result_types: Vec<_> = then_yield.iter().map(|v| t.type_of(*v).unwrap_or(IrType::BOOL)).collect();
 
@@ -153,9 +175,25 @@ fn end_if(open: &mut If, then_all: Vec<RawValue>, else_all: Vec<RawValue>) -> Ve
         }
         let regions = vec![region_of(then_region), region_of(else_region.filter(|_| !else_is_empty))];
         let results = t.emit_with_regions("scf.if", &[open.condition], &result_types, &[], regions, loc);
+        for (result, (then, otherwise)) in results.iter().zip(then_yield.iter().zip(&else_yield)) {
+            t.set_agreement(*result, joined(t, open.condition, *then, *otherwise));
+        }
         differing.merge(&then_all, results)
     });
     merged.unwrap_or_default()
+}
+
+/// What is known of a value that one arm or the other gives.
+fn joined(t: &Trace, condition: RawValue, then: RawValue, otherwise: RawValue) -> Agreement {
+    let [condition, yielded, other] = [condition, then, otherwise].map(|value| t.agreement(value));
+    let all = |kind| condition.has(kind) && yielded.has(kind) && other.has(kind);
+    // `a && b` is false in all lanes but those that a, or b, picks.
+    let picked = [condition, yielded].iter().any(|part| part.has(Agreement::ONE_LANE));
+    match [Agreement::EVIDENT, Agreement::UNIFORM].into_iter().find(|kind| all(*kind)) {
+        Some(kind) => kind,
+        None if picked && t.known(otherwise) == Some(0) => Agreement::ONE_LANE,
+        None => Agreement::NONE,
+    }
 }
 
 fn only_yields(region: &Option<ClosedRegion>) -> bool {
@@ -311,6 +349,8 @@ struct Loop {
     init: Vec<Snapshot>,
     arguments: Vec<RawValue>,
     shape: LoopShape,
+    /// Whether all lanes of a warp have the same bounds.
+    together: bool,
 }
 
 /// How the loop counts.
@@ -353,13 +393,18 @@ pub fn for_begin<R: super::RtRange<I>, I>(range: R, slots: &mut [Slot<'_>], exit
         }
     };
     let overflows = bounds.may_overflow();
-    let wide = [bounds.lo, bounds.hi, bounds.step].map(|value| (exits > 0 || overflows).then(|| widen(value)));
+    let limits = [bounds.lo, bounds.hi, bounds.step];
+    let wide = limits.map(|value| (exits > 0 || overflows).then(|| widen(value)));
+    let known = limits.map(|value| trace::with(|t| t.agreement(value)).unwrap_or(Agreement::EVIDENT));
+    let together = [Agreement::EVIDENT, Agreement::UNIFORM].into_iter().find(|kind| known.iter().all(|k| k.has(*kind)));
+    let counted = together.unwrap_or(Agreement::NONE);
     let (shape, arguments, iv) = match wide {
         [Some(lo), Some(hi), Some(step)] => {
             // 64 bits can overflow too: then the loop counts its rounds.
             let rounds = overflows && bounds.ty == ScalarType::I64;
             let range = if rounds { count_rounds(lo, hi, step, loc) } else { [lo, hi, step] };
             let ([counter], arguments) = open_for(IrType::I64, &carried, loc);
+            trace::set_agreement(counter, counted);
             let iv = if rounds {
                 let ahead = arith::binary(Binary::Mul, ScalarType::I64, counter, step, loc);
                 arith::binary(Binary::Add, ScalarType::I64, lo, ahead, loc)
@@ -371,11 +416,14 @@ pub fn for_begin<R: super::RtRange<I>, I>(range: R, slots: &mut [Slot<'_>], exit
         }
         _ => {
             let ([iv], arguments) = open_for(IrType::Scalar(bounds.ty), &carried, loc);
+            trace::set_agreement(iv, counted);
             (LoopShape::Direct, arguments, iv)
         }
     };
     write_all(slots, &init, &arguments);
-    For { core: Loop { loc, init, arguments, shape }, bounds, iv: R::index(iv), entered: false }
+    uniform::mark(slots, &init, &arguments);
+    let core = Loop { loc, init, arguments, shape, together: together.is_some() };
+    For { core, bounds, iv: R::index(iv), entered: false }
 }
 
 /// The range `0, 1, ..` over the rounds of a loop from `lo` below `hi`, in 64 bits.
@@ -394,7 +442,7 @@ fn count_rounds(lo: RawValue, hi: RawValue, step: RawValue, loc: Loc) -> [RawVal
 fn open_for(counter: IrType, carried: &[IrType], loc: Loc) -> ([RawValue; 1], Vec<RawValue>) {
     let mut arguments = vec![counter];
     arguments.extend(carried);
-    let opened = trace::with(|t| t.open_region(&arguments, loc));
+    let opened = trace::with(|t| t.open_loop(&arguments, loc));
     split_first(opened.unwrap_or_else(|| vec![RawValue::DEAD; arguments.len()]))
 }
 
@@ -428,13 +476,25 @@ pub fn for_end<I>(open: For<I>, exits: &[Bool], slots: &mut [Slot<'_>]) {
         return;
     }
     let (initial, yielded) = (flatten(&core.init), flatten(&last));
-    let results = match core.shape {
-        LoopShape::Direct => end_for(&core, &bounds, [bounds.lo, bounds.hi, bounds.step], &initial, &yielded),
-        LoopShape::Wide { range } => end_for(&core, &bounds, range, &initial, &yielded),
+    let kept = Differing::between(&yielded, &core.arguments);
+    let known = if exits.is_empty() { Vec::new() } else { uniform::agreements(&yielded) };
+    let (results, leave_together) = match core.shape {
+        LoopShape::Direct => {
+            let range = [bounds.lo, bounds.hi, bounds.step];
+            (end_for(&core, &bounds, range, &initial, &yielded, &kept), true)
+        }
+        LoopShape::Wide { range } => (end_for(&core, &bounds, range, &initial, &yielded, &kept), true),
         LoopShape::Leaving { range, counter } => {
-            end_leaving(&core, range, counter, any(exits, loc), &initial, &yielded)
+            let left = any(exits, loc);
+            let together = trace::is_uniform(left.raw());
+            (end_leaving(&core, range, counter, left, &initial, &yielded, &kept), together)
         }
     };
+    let together = core.together && leave_together || in_one_lane();
+    Parting::Loop.check(slots, &core.init, &kept, together, &results, loc);
+    if together {
+        uniform::mark_flags(slots, &core.init, &known, &results);
+    }
     write_all(slots, &core.init, &results);
 }
 
@@ -445,14 +505,14 @@ fn end_for(
     range: [RawValue; 3],
     initial: &[RawValue],
     yielded: &[RawValue],
+    kept: &Differing,
 ) -> Vec<RawValue> {
     let loc = core.loc;
     trace::with(|t| {
-        let kept = Differing::between(yielded, &core.arguments);
         yield_values(t, &kept.pick(yielded), loc);
         let body = t.close_region();
         if let Some(body) = &body {
-            drop_arguments(t, &body.block, 1, &core.arguments, initial, &kept, loc);
+            drop_arguments(t, &body.block, 1, &core.arguments, initial, kept, loc);
         }
         let passed = kept.pick(initial);
         let result_types: Vec<_> = passed.iter().map(|value| t.type_of(*value).unwrap_or(IrType::BOOL)).collect();
@@ -480,10 +540,10 @@ fn end_leaving(
     left: Bool,
     initial: &[RawValue],
     yielded: &[RawValue],
+    kept: &Differing,
 ) -> Vec<RawValue> {
     let loc = core.loc;
     trace::with(|t| {
-        let kept = Differing::between(yielded, &core.arguments);
         let passed = kept.pick(initial);
         let carried: Vec<_> = passed.iter().map(|value| t.type_of(*value).unwrap_or(IrType::BOOL)).collect();
         let mut values = vec![t.emit1("arith.addi", &[counter, step], IrType::I64, &[], loc), left.raw()];
@@ -491,7 +551,7 @@ fn end_leaving(
         yield_values(t, &values, loc);
         let after = t.close_region();
         if let Some(after) = &after {
-            drop_arguments(t, &after.block, 1, &core.arguments, initial, &kept, loc);
+            drop_arguments(t, &after.block, 1, &core.arguments, initial, kept, loc);
         }
 
         let mut argument_types = vec![IrType::I64, IrType::BOOL];
@@ -550,6 +610,8 @@ pub struct While {
     condition: RawValue,
     forwarded: Vec<RawValue>,
     after: Vec<RawValue>,
+    /// Whether all lanes of a warp have the same condition.
+    together: bool,
     entered: bool,
 }
 
@@ -559,8 +621,9 @@ pub fn while_begin(slots: &mut [Slot<'_>]) -> While {
     let loc = Location::caller();
     let init = read_all(slots);
     let carried = types(&flatten(&init));
-    let before = trace::with(|t| t.open_region(&carried, loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
+    let before = trace::with(|t| t.open_loop(&carried, loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
     write_all(slots, &init, &before);
+    uniform::mark(slots, &init, &before);
     While {
         loc,
         init,
@@ -569,6 +632,7 @@ pub fn while_begin(slots: &mut [Slot<'_>]) -> While {
         condition: RawValue::DEAD,
         forwarded: Vec::new(),
         after: Vec::new(),
+        together: true,
         entered: false,
     }
 }
@@ -584,14 +648,16 @@ impl While {
 #[track_caller]
 pub fn while_cond<C: RtCond>(open: &mut While, condition: C, slots: &mut [Slot<'_>]) {
     open.condition = condition.condition().raw();
+    open.together = trace::is_uniform(open.condition);
     let now = read_all(slots);
     check_host(slots, &open.init, &now, "the condition of a run-time loop", open.loc);
     open.forwarded = flatten(&now);
     let carried = types(&open.forwarded);
     open.condition_region = trace::with(Trace::close_region).flatten();
     open.after =
-        trace::with(|t| t.open_region(&carried, open.loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
+        trace::with(|t| t.open_loop(&carried, open.loc)).unwrap_or_else(|| vec![RawValue::DEAD; carried.len()]);
     write_all(slots, &open.init, &open.after);
+    uniform::mark(slots, &open.init, &open.after);
 }
 
 /// Ends a run-time `while` or `loop`. `exits` says, after the body, whether it left.
@@ -615,10 +681,12 @@ pub fn while_end(open: While, exits: &[Bool], slots: &mut [Slot<'_>]) {
         });
     }
     let left = (!exits.is_empty()).then(|| any(exits, loc));
+    let together = open.together && left.is_none_or(|left| trace::is_uniform(left.raw()));
+    let known = if exits.is_empty() { Vec::new() } else { uniform::agreements(&yielded) };
     let While { before, condition_region, condition, forwarded, after, .. } = open;
+    let kept = Differing::between(&forwarded, &before).or(&Differing::between(&yielded, &after));
     let results = trace::with(|t| {
         let Some(condition_region) = condition_region else { return initial.clone() };
-        let kept = Differing::between(&forwarded, &before).or(&Differing::between(&yielded, &after));
         let passed = kept.pick(&initial);
         let carried: Vec<_> = passed.iter().map(|value| t.type_of(*value).unwrap_or(IrType::BOOL)).collect();
         let mut values: Vec<_> = left.iter().map(|left| left.raw()).collect();
@@ -667,5 +735,14 @@ pub fn while_end(open: While, exits: &[Bool], slots: &mut [Slot<'_>]) {
         kept.merge(&initial, results)
     })
     .unwrap_or_default();
+    let together = together || in_one_lane();
+    Parting::Loop.check(slots, &open.init, &kept, together, &results, loc);
+    if together {
+        uniform::mark_flags(slots, &open.init, &known, &results);
+    }
     write_all(slots, &open.init, &results);
+}
+
+fn in_one_lane() -> bool {
+    trace::with(|t| t.in_one_lane()).unwrap_or(true)
 }

@@ -7,7 +7,7 @@ use super::constant_bool;
 use super::control::{If, if_begin, if_else, if_end};
 use super::state::Slot;
 use crate::trace::Loc;
-use crate::types::{Bool, Cmp, Scalar, arith};
+use crate::types::{Bool, Cmp, Scalar, Uniform, arith};
 
 /// The condition of run-time control flow.
 #[diagnostic::on_unimplemented(
@@ -22,6 +22,12 @@ pub trait RtCond {
 impl RtCond for Bool {
     fn condition(self) -> Bool {
         self
+    }
+}
+
+impl RtCond for Uniform<Bool> {
+    fn condition(self) -> Bool {
+        self.get()
     }
 }
 
@@ -140,6 +146,17 @@ impl Condition<RuntimeLeft> for Bool {
     }
 }
 
+/// [`RuntimeLeft`] of a condition that is uniform.
+pub struct UniformLeft(RuntimeLeft);
+
+impl Condition<UniformLeft> for Uniform<Bool> {
+    #[track_caller]
+    fn enter(self, and: bool, slots: &mut [Slot<'_>], loc: Loc) -> Enter<LogicToken<UniformLeft>, Self> {
+        let evaluated = if and { self } else { !self };
+        Enter::Go(LogicToken(UniformLeft(RuntimeLeft { open: if_begin(evaluated, slots), otherwise: !and, loc })))
+    }
+}
+
 /// The open left side of `&&` or `||`.
 pub struct LogicToken<Open>(Open);
 
@@ -197,6 +214,35 @@ impl LogicRhs<RuntimeLeft, Bool> for Bool {
 impl LogicRhs<RuntimeLeft, Bool> for bool {
     fn finish(self, left: RuntimeLeft, slots: &mut [Slot<'_>]) -> Bool {
         constant_bool(self, left.loc).finish(left, slots)
+    }
+}
+
+impl LogicRhs<HostLeft, Uniform<Bool>> for Uniform<Bool> {
+    fn finish(self, _: HostLeft, _: &mut [Slot<'_>]) -> Uniform<Bool> {
+        self
+    }
+}
+impl LogicRhs<RuntimeLeft, Bool> for Uniform<Bool> {
+    fn finish(self, left: RuntimeLeft, slots: &mut [Slot<'_>]) -> Bool {
+        self.get().finish(left, slots)
+    }
+}
+impl LogicRhs<UniformLeft, Bool> for Bool {
+    fn finish(self, left: UniformLeft, slots: &mut [Slot<'_>]) -> Bool {
+        self.finish(left.0, slots)
+    }
+}
+impl LogicRhs<UniformLeft, Uniform<Bool>> for Uniform<Bool> {
+    fn finish(self, left: UniformLeft, slots: &mut [Slot<'_>]) -> Uniform<Bool> {
+        let RuntimeLeft { mut open, otherwise, loc } = left.0;
+        if_else(&mut open, slots);
+        let otherwise = Uniform::assume(constant_bool(otherwise, loc));
+        if_end(open, slots, [self, otherwise])
+    }
+}
+impl LogicRhs<UniformLeft, Uniform<Bool>> for bool {
+    fn finish(self, left: UniformLeft, slots: &mut [Slot<'_>]) -> Uniform<Bool> {
+        Uniform::assume(constant_bool(self, left.0.loc)).finish(left, slots)
     }
 }
 

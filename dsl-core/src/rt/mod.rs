@@ -5,6 +5,7 @@ mod logic;
 mod params;
 mod range;
 mod state;
+mod uniform;
 
 use std::panic::Location;
 
@@ -16,14 +17,15 @@ pub use crate::KernelAttributes;
 pub use crate::types::{
     PrintArgument, Printable, Shared, SharedAlloc, SharedField, device_assert, printf, static_assert,
 };
+pub(crate) use control::when;
 pub use control::{
     For, Guard, If, Joined, While, for_begin, for_end, guard, guard_end, if_begin, if_else, if_end, ret_join,
     while_begin, while_cond, while_end,
 };
 pub use logic::{
     Compare, Condition, Enter, Equal, HostBool, HostEqual, HostLeft, HostOrder, LogicRhs, LogicToken, RtCond,
-    RuntimeLeft, and_begin, and_begin_with, const_expr, eq, ge, gt, host_eq, host_ge, host_gt, host_le, host_lt,
-    host_ne, le, logic_end, logic_end_with, logic_skip, lt, ne, never, no, or_begin, or_begin_with, unit, yes,
+    RuntimeLeft, UniformLeft, and_begin, and_begin_with, const_expr, eq, ge, gt, host_eq, host_ge, host_gt, host_le,
+    host_lt, host_ne, le, logic_end, logic_end_with, logic_skip, lt, ne, never, no, or_begin, or_begin_with, unit, yes,
 };
 pub use params::{HostCount, Kernel, KernelParam, KernelParams, ParamBuilder, ParamValues, count};
 pub use range::{
@@ -58,6 +60,7 @@ pub(crate) fn select<V: Carried + Copy>(condition: Bool, a: V, b: V, loc: Loc) -
         trace::error(loc, Diagnostic::error("the two sides of this `select` differ in their host parts"));
         return chosen;
     }
+    let changes = control::Differing::between(&left.values, &right.values);
     let merged: Vec<RawValue> = left
         .values
         .iter()
@@ -70,6 +73,8 @@ pub(crate) fn select<V: Carried + Copy>(condition: Bool, a: V, b: V, loc: Loc) -
             trace::emit1("arith.select", &[condition.raw(), *a, *b], ty, &[], loc)
         })
         .collect();
+    let together = trace::is_uniform(condition.raw());
+    uniform::Parting::Select.check(&[], std::slice::from_ref(&left), &changes, together, &merged, loc);
     state::write(&mut chosen, &merged);
     chosen
 }

@@ -4,7 +4,9 @@ use std::panic::Location;
 
 use crate::KernelAttributes;
 use crate::trace::{IrType, Loc, RawValue};
-use crate::types::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64};
+use crate::types::{
+    BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64, Uniform,
+};
 use crate::{ParamDesc, ParamKind, ScalarType};
 
 /// A kernel: a function under `#[kernel]` with its compile-time parameters chosen.
@@ -180,6 +182,16 @@ impl KernelParam for Bool {
         let byte = values.next();
         let zero = crate::trace::constant(ScalarType::U8, crate::trace::Constant::Int(0), values.loc);
         Bool::from_raw(crate::types::arith::compare(crate::types::Cmp::Ne, ScalarType::U8, byte, zero, values.loc))
+    }
+}
+
+/// A launch gives a scalar to all threads alike.
+impl<T: Scalar + KernelParam> KernelParam for Uniform<T> {
+    fn declare(name: &str, builder: &mut ParamBuilder) {
+        T::declare(name, builder);
+    }
+    fn take(values: &mut ParamValues) -> Self {
+        Uniform::assume(T::take(values))
     }
 }
 

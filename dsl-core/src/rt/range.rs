@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::control::{Bounds, for_begin, for_end};
 use super::state::{Carried, flag_slot};
 use crate::trace::{self, Constant, Loc, RawValue};
-use crate::types::{I32, I64, Index, Scalar};
+use crate::types::{I32, I64, Index, Scalar, Uniform};
 use crate::{Diagnostic, ScalarType, SourceLocation};
 
 /// A run-time loop over `lo, lo + step, ..` below `hi`; made by [`range`](fn@range).
@@ -47,10 +47,30 @@ impl<I: LoopIndex> Range<I> {
     label = "not the type of a loop variable",
     note = "loops count in `I32`, `I64` or `Index`; convert the variable with `.cast::<..>()`"
 )]
-pub trait LoopIndex: Scalar {}
-impl LoopIndex for I32 {}
-impl LoopIndex for I64 {}
-impl LoopIndex for Index {}
+pub trait LoopIndex: Copy {
+    #[doc(hidden)]
+    const COUNTED: ScalarType;
+    #[doc(hidden)]
+    fn counter(raw: RawValue) -> Self;
+}
+macro_rules! loop_indices {
+    ($($ty:ident)*) => { $(
+        impl LoopIndex for $ty {
+            const COUNTED: ScalarType = $ty::TYPE;
+            fn counter(raw: RawValue) -> Self {
+                $ty::from_raw(raw)
+            }
+        }
+        /// Of a loop whose bounds are uniform.
+        impl LoopIndex for Uniform<$ty> {
+            const COUNTED: ScalarType = $ty::TYPE;
+            fn counter(raw: RawValue) -> Self {
+                Uniform::assume($ty::from_raw(raw))
+            }
+        }
+    )* };
+}
+loop_indices! { I32 I64 Index }
 
 /// What an unmarked `for` runs over, by a variable of type `Variable`.
 ///
@@ -76,7 +96,7 @@ impl<I: LoopIndex> RtRange<I> for Range<I> {
         self.bounds
     }
     fn index(raw: RawValue) -> I {
-        I::from_raw(raw)
+        I::counter(raw)
     }
 }
 
@@ -130,6 +150,12 @@ macro_rules! wide_bounds {
 }
 wide_bounds! { I64 Index }
 
+impl<T: Scalar + BoundValue> BoundValue for Uniform<T> {
+    fn value(self, ty: ScalarType, loc: Loc) -> RawValue {
+        self.get().value(ty, loc)
+    }
+}
+
 /// The only bound of a loop over `Variable`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a loop bound",
@@ -142,7 +168,7 @@ pub trait Bound<Variable>: Copy {
 }
 
 /// Two bounds of a loop over `Variable`: `Index` if either is, else `I64` if either is 64 bits wide on its own
-/// (`I64`, `i64`), else `I32`.
+/// (`I64`, `i64`), else `I32`. A [`Uniform`] and a host number bound a loop over uniform values.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{Other}` cannot bound one loop",
     label = "expected two integers",
@@ -165,20 +191,20 @@ pub trait Step<Variable>: Copy {
 }
 
 macro_rules! bounds {
-    ($($index:ident { $($ty:ty)*; $($step:ty)*; $($a:ty, $b:ty;)* })*) => { $(
+    ($($index:ty { $($ty:ty)*; $($step:ty)*; $($a:ty, $b:ty;)* })*) => { $(
         $( impl Bound<$index> for $ty {
             fn upper(self, loc: Loc) -> RawValue {
-                self.value($index::TYPE, loc)
+                self.value(<$index as LoopIndex>::COUNTED, loc)
             }
         } )*
         $( impl Step<$index> for $step {
             fn step(self, loc: Loc) -> RawValue {
-                self.value($index::TYPE, loc)
+                self.value(<$index as LoopIndex>::COUNTED, loc)
             }
         } )*
         $( impl Join<$b, $index> for $a {
             fn both(self, other: $b, loc: Loc) -> [RawValue; 2] {
-                [self.value($index::TYPE, loc), other.value($index::TYPE, loc)]
+                [self.value(<$index as LoopIndex>::COUNTED, loc), other.value(<$index as LoopIndex>::COUNTED, loc)]
             }
         } )*
     )* };
@@ -199,6 +225,20 @@ bounds! {
         i32, Index; usize, Index;
     }
 }
+/// Bounds of loops over `Uniform<T>`, and those that make a loop over `T` beside a plain value.
+macro_rules! uniform_bounds {
+    ($($ty:ident)*) => { $(
+        bounds! {
+            Uniform<$ty> {
+                Uniform<$ty>; Uniform<$ty> i32 usize;
+                Uniform<$ty>, Uniform<$ty>; Uniform<$ty>, i32; Uniform<$ty>, usize; i32, Uniform<$ty>;
+                usize, Uniform<$ty>;
+            }
+            $ty { ; Uniform<$ty>; Uniform<$ty>, $ty; $ty, Uniform<$ty>; }
+        }
+    )* };
+}
+uniform_bounds! { I32 I64 Index }
 
 /// The arguments of `range`, for a loop over `Variable`.
 #[diagnostic::on_unimplemented(
@@ -212,12 +252,12 @@ pub trait RangeArgs<Variable> {
 }
 
 fn make<I: LoopIndex>([lo, hi]: [RawValue; 2], step: RawValue) -> Range<I> {
-    let bounds = Bounds { ty: I::TYPE, lo, hi, step, unroll: None, pipeline: None };
+    let bounds = Bounds { ty: I::COUNTED, lo, hi, step, unroll: None, pipeline: None };
     Range { bounds, index: std::marker::PhantomData }
 }
 
 fn int<I: LoopIndex>(value: i64, loc: Loc) -> RawValue {
-    trace::constant(I::TYPE, Constant::Int(value), loc)
+    trace::constant(I::COUNTED, Constant::Int(value), loc)
 }
 
 impl<A: Bound<I>, I: LoopIndex> RangeArgs<I> for (A,) {

@@ -9,6 +9,10 @@ use crate::{Diagnostic, SourceLocation};
 pub trait Visitor {
     /// A kernel value: may be read and replaced.
     fn value(&mut self, value: &mut RawValue);
+    /// A kernel value whose type says that the lanes of a warp have it alike.
+    fn uniform(&mut self, value: &mut RawValue) {
+        self.value(value);
+    }
     /// A host value, by a text that changes when it changes.
     fn host(&mut self, fingerprint: String);
 }
@@ -156,6 +160,8 @@ pub fn watch_probed<'a, Name, S: ProbedAs<Name>>(
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Snapshot {
     pub(super) values: Vec<RawValue>,
+    /// Which of them are uniform by their type.
+    uniform: Vec<usize>,
     host: Vec<String>,
 }
 
@@ -165,6 +171,10 @@ impl Snapshot {
         impl Visitor for Read {
             fn value(&mut self, value: &mut RawValue) {
                 self.0.values.push(*value);
+            }
+            fn uniform(&mut self, value: &mut RawValue) {
+                self.0.uniform.push(self.0.values.len());
+                self.value(value);
             }
             fn host(&mut self, fingerprint: String) {
                 self.0.host.push(fingerprint);
@@ -214,6 +224,17 @@ pub(super) fn flatten(snapshots: &[Snapshot]) -> Vec<RawValue> {
 
 pub(super) fn types(values: &[RawValue]) -> Vec<IrType> {
     values.iter().map(|value| trace::with(|t| t.type_of(*value)).flatten().unwrap_or(IrType::BOOL)).collect()
+}
+
+/// The position of each uniform value among all values of some snapshots, and the position of its snapshot.
+pub(super) fn uniform_values(snapshots: &[Snapshot]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut first = 0;
+    for (number, snapshot) in snapshots.iter().enumerate() {
+        found.extend(snapshot.uniform.iter().map(|position| (first + position, number)));
+        first += snapshot.values.len();
+    }
+    found
 }
 
 /// Reports host parts that changed between two moments.

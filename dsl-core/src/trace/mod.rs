@@ -4,7 +4,9 @@
 //! that stands for an SSA value of the trace; every operation on it appends an op to the innermost
 //! open region. Regions are opened and closed by `crate::rt`.
 
+mod agreement;
 mod ir_type;
+mod once;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,13 +20,15 @@ use melior::ir::{Attribute, Block, BlockLike, Identifier, Region, Type, Value};
 use crate::mlir::{self, IrContext};
 use crate::{Diagnostic, Error, ScalarType, SourceLocation, Target};
 
+pub(crate) use agreement::Agreement;
 pub use ir_type::{IrType, Space};
+pub(crate) use once::{Operand, once};
 
 /// A place in the user's source, as `#[track_caller]` hands it down.
 pub type Loc = &'static Location<'static>;
 
 /// A traced value. Copying it copies the number; it means something only in the trace that made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawValue {
     index: u32,
     /// Which trace made it: 0 for none.
@@ -37,7 +41,7 @@ impl RawValue {
 }
 
 /// An attribute to be put on an op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Attr {
     /// A 64-bit integer.
     Int(i64),
@@ -57,19 +61,33 @@ struct Info {
     ty: IrType,
     region: u32,
     known: Option<i64>,
+    agreement: Agreement,
     loc: Loc,
 }
 
 struct OpenRegion {
     id: u32,
     block: Block<'static>,
+    /// Whether it is the body of a loop, or its condition.
+    repeats: bool,
     /// Constants that this region already has.
     constants: HashMap<(IrType, u64), RawValue>,
+    /// Operations that are made once, of this region.
+    once: HashMap<once::Key, RawValue>,
+    /// Whether one lane of a warp at most comes here.
+    one_lane: bool,
+}
+
+impl OpenRegion {
+    fn new(id: u32, block: Block<'static>, repeats: bool) -> Self {
+        Self { id, block, repeats, constants: HashMap::new(), once: HashMap::new(), one_lane: false }
+    }
 }
 
 /// A region whose end has been reached, not yet part of an op.
 pub(crate) struct ClosedRegion {
     id: u32,
+    repeats: bool,
     pub(crate) block: Block<'static>,
 }
 
@@ -247,6 +265,15 @@ impl Trace {
 
     /// Opens a region whose block has arguments of the given types.
     pub(crate) fn open_region(&mut self, arguments: &[IrType], loc: Loc) -> Vec<RawValue> {
+        self.open(arguments, false, loc)
+    }
+
+    /// [`Trace::open_region`] of a loop: of its body, or of its condition.
+    pub(crate) fn open_loop(&mut self, arguments: &[IrType], loc: Loc) -> Vec<RawValue> {
+        self.open(arguments, true, loc)
+    }
+
+    fn open(&mut self, arguments: &[IrType], repeats: bool, loc: Loc) -> Vec<RawValue> {
         self.check_size(loc);
         let location = self.location(loc);
         let context = self.context();
@@ -257,9 +284,10 @@ impl Trace {
         let mut handles = Vec::with_capacity(arguments.len());
         for (index, ty) in arguments.iter().enumerate() {
             let value = block.argument(index).ok().map(mlir::extend_value);
-            handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, loc }));
+            let agreement = Agreement::NONE;
+            handles.push(self.push_value(Info { value, ty: *ty, region: id, known: None, agreement, loc }));
         }
-        self.open.push(OpenRegion { id, block, constants: HashMap::new() });
+        self.open.push(OpenRegion::new(id, block, repeats));
         handles
     }
 
@@ -269,7 +297,7 @@ impl Trace {
         if let Some(entry) = self.regions.get_mut(region.id as usize) {
             entry.1 = true;
         }
-        Some(ClosedRegion { id: region.id, block: region.block })
+        Some(ClosedRegion { id: region.id, repeats: region.repeats, block: region.block })
     }
 
     /// Opens a region again, to append to it.
@@ -277,7 +305,7 @@ impl Trace {
         if let Some(entry) = self.regions.get_mut(region.id as usize) {
             entry.1 = false;
         }
-        self.open.push(OpenRegion { id: region.id, block: region.block, constants: HashMap::new() });
+        self.open.push(OpenRegion::new(region.id, region.block, region.repeats));
     }
 
     fn push_value(&mut self, info: Info) -> RawValue {
@@ -304,11 +332,11 @@ impl Trace {
     /// Makes `old` stand for what `new` stands for.
     pub(crate) fn alias(&mut self, old: RawValue, new: RawValue) {
         let Some(new) = self.info(new) else { return };
-        let (value, region, known) = (new.value, new.region, new.known);
+        let (value, region, known, agreement) = (new.value, new.region, new.known, new.agreement);
         if old.epoch == self.epoch
             && let Some(info) = self.values.get_mut(old.index as usize)
         {
-            (info.value, info.region, info.known) = (value, region, known);
+            (info.value, info.region, info.known, info.agreement) = (value, region, known, agreement);
         }
     }
 
@@ -387,6 +415,18 @@ impl Trace {
         regions: Vec<Region<'static>>,
         loc: Loc,
     ) -> Vec<RawValue> {
+        let innermost = self.open.len().saturating_sub(1);
+        self.emit_at(innermost, (name, operands, results, attributes), regions, loc)
+    }
+
+    /// Appends an op to an open region, counted from the outermost.
+    fn emit_at(
+        &mut self,
+        depth: usize,
+        (name, operands, results, attributes): (&str, &[RawValue], &[IrType], &[(&str, Attr)]),
+        regions: Vec<Region<'static>>,
+        loc: Loc,
+    ) -> Vec<RawValue> {
         self.check_size(loc);
         let resolved: Option<Vec<_>> = operands.iter().map(|&operand| self.resolve(operand, loc)).collect();
         let context = self.context();
@@ -403,8 +443,10 @@ impl Trace {
                 .add_regions_vec(regions);
             builder.build().ok()
         });
-        let region = self.open.last().map_or(u32::MAX, |region| region.id);
-        let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.last()) {
+        let region = self.open.get(depth).map_or(u32::MAX, |region| region.id);
+        let agreement =
+            if results.is_empty() { Agreement::NONE } else { self.agreement_of(name, operands, attributes) };
+        let values: Vec<Option<Value<'static, 'static>>> = match (built, self.open.get(depth)) {
             (Some(operation), Some(region)) => {
                 let operation = region.block.append_operation(operation);
                 (0..results.len()).map(|index| operation.result(index).ok().map(mlir::extend_value)).collect()
@@ -414,7 +456,7 @@ impl Trace {
         results
             .iter()
             .zip(values)
-            .map(|(ty, value)| self.push_value(Info { value, ty: *ty, region, known: None, loc }))
+            .map(|(ty, value)| self.push_value(Info { value, ty: *ty, region, known: None, agreement, loc }))
             .collect()
     }
 
@@ -441,8 +483,14 @@ impl Trace {
 
     /// A constant of an integer, boolean or float type, given by its bits.
     pub(crate) fn constant(&mut self, ty: ScalarType, constant: Constant, loc: Loc) -> RawValue {
+        self.constant_at(self.open.len().saturating_sub(1), ty, constant, loc)
+    }
+
+    /// [`Trace::constant`] in an open region, counted from the outermost.
+    fn constant_at(&mut self, depth: usize, ty: ScalarType, constant: Constant, loc: Loc) -> RawValue {
         let key = (IrType::Scalar(ty), constant.key());
-        if let Some(known) = self.open.iter().rev().find_map(|region| region.constants.get(&key)) {
+        let around = self.open.iter().take(depth + 1).rev();
+        if let Some(known) = around.filter_map(|region| region.constants.get(&key)).next() {
             return *known;
         }
         let context = self.context();
@@ -462,7 +510,7 @@ impl Trace {
             }
             Constant::Float(value) => (FloatAttribute::new(context, mlir_type, value).into(), None),
         };
-        let Some(region) = self.open.last() else { return RawValue::DEAD };
+        let Some(region) = self.open.get(depth) else { return RawValue::DEAD };
         let operation = OperationBuilder::new("arith.constant", self.location(loc))
             .add_results(&[mlir_type])
             .add_attributes(&[(Identifier::new(context, "value"), attribute)])
@@ -471,8 +519,9 @@ impl Trace {
             .ok()
             .and_then(|operation| region.block.append_operation(operation).result(0).ok().map(mlir::extend_value));
         let id = region.id;
-        let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, loc });
-        if let Some(region) = self.open.last_mut() {
+        let agreement = Agreement::EVIDENT;
+        let handle = self.push_value(Info { value, ty: IrType::Scalar(ty), region: id, known, agreement, loc });
+        if let Some(region) = self.open.get_mut(depth) {
             region.constants.insert(key, handle);
         }
         handle
@@ -537,7 +586,7 @@ pub(crate) fn stop(loc: Loc, diagnostic: Diagnostic) {
 pub(crate) fn refused(ty: IrType, loc: Loc) -> RawValue {
     with(|trace| {
         let region = trace.open.last().map_or(u32::MAX, |region| region.id);
-        trace.push_value(Info { value: None, ty, region, known: None, loc })
+        trace.push_value(Info { value: None, ty, region, known: None, agreement: Agreement::EVIDENT, loc })
     })
     .unwrap_or(RawValue::DEAD)
 }
@@ -550,6 +599,16 @@ pub(crate) fn known(value: RawValue) -> Option<i64> {
 /// Appends an op without a result to the open trace.
 pub(crate) fn emit0(name: &str, operands: &[RawValue], attributes: &[(&str, Attr)], loc: Loc) {
     with(|trace| trace.emit(name, operands, &[], attributes, loc));
+}
+
+/// Records what the open trace knows of a value.
+pub(crate) fn set_agreement(value: RawValue, agreement: Agreement) {
+    with(|trace| trace.set_agreement(value, agreement));
+}
+
+/// Whether all lanes of the warp that are here have the value alike, as far as the open trace knows.
+pub(crate) fn is_uniform(value: RawValue) -> bool {
+    with(|trace| trace.is_uniform(value)).unwrap_or(true)
 }
 
 /// A constant in the open trace.

@@ -1,6 +1,6 @@
 //! Arithmetic on traced values: which op a Rust operator becomes, by element type.
 
-use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
+use crate::trace::{self, Attr, Constant, IrType, Loc, Operand, RawValue};
 use crate::{Diagnostic, ScalarType};
 
 /// A binary operator or method of two operands of one type.
@@ -69,6 +69,101 @@ pub(crate) fn binary(op: Binary, ty: ScalarType, a: RawValue, b: RawValue, loc: 
         trace::error(loc, Diagnostic::error("division by zero").label("the divisor is the constant 0"));
     }
     trace::emit1(name, &[a, b], result, &[], loc)
+}
+
+/// `a op b` of integers of 32 or 64 bits, as a part of the language's own address arithmetic: made once (see
+/// [`trace::once`]), and left out where what is known of the operands says the result.
+///
+/// Shifts are by less than the width, and divisors are not 0.
+pub(crate) fn once(op: Binary, ty: ScalarType, a: impl Into<Operand>, b: impl Into<Operand>, loc: Loc) -> RawValue {
+    let (a, b) = (a.into(), b.into());
+    let width = if ty.bytes() == 8 { ScalarType::I64 } else { ScalarType::I32 };
+    let constant = |value| trace::constant(width, Constant::Int(value), loc);
+    let known = (a.known(), b.known());
+    if let (Some(a), Some(b)) = known
+        && let Some(value) = folded(op, ty, a, b)
+    {
+        return constant(value);
+    }
+    match (op, known.0, known.1) {
+        (Binary::Add | Binary::BitOr | Binary::BitXor, Some(0), _) | (Binary::Mul, Some(1), _) => return b.value(loc),
+        (Binary::Add | Binary::Sub | Binary::BitOr | Binary::BitXor | Binary::Shl | Binary::Shr, _, Some(0))
+        | (Binary::Mul | Binary::Div, _, Some(1)) => return a.value(loc),
+        (Binary::Mul | Binary::BitAnd, Some(0), _) | (Binary::Mul | Binary::BitAnd, _, Some(0)) => return constant(0),
+        _ => {}
+    }
+    let Some(name) = op.op(ty) else { return RawValue::DEAD };
+    trace::once(name, &[a, b], IrType::Scalar(width), &[], loc)
+}
+
+/// The result of integers that are known; `None` where that is left to the device.
+fn folded(op: Binary, ty: ScalarType, a: i64, b: i64) -> Option<i64> {
+    let positive = a >= 0 && b >= 0;
+    let width = 8 * ty.bytes() as i64;
+    match op {
+        // Constants are cut to the width of their type.
+        Binary::Add => Some(a.wrapping_add(b)),
+        Binary::Sub => Some(a.wrapping_sub(b)),
+        Binary::Mul => Some(a.wrapping_mul(b)),
+        Binary::BitAnd => Some(a & b),
+        Binary::BitOr => Some(a | b),
+        Binary::BitXor => Some(a ^ b),
+        Binary::Shl if (0..width).contains(&b) => Some(a.wrapping_shl(b as u32)),
+        Binary::Shr if positive && b < width => Some(a >> b),
+        Binary::Div if positive && b > 0 => Some(a / b),
+        Binary::Rem if positive && b > 0 => Some(a % b),
+        Binary::Max if positive => Some(a.max(b)),
+        Binary::Min if positive => Some(a.min(b)),
+        _ => None,
+    }
+}
+
+/// A comparison of integers, as a part of the language's own masks: made once.
+pub(crate) fn compare_once(
+    op: Cmp,
+    ty: ScalarType,
+    a: impl Into<Operand>,
+    b: impl Into<Operand>,
+    loc: Loc,
+) -> RawValue {
+    let (a, b) = (a.into(), b.into());
+    if let (Some(a), Some(b), false) = (a.known(), b.known(), ty.is_unsigned()) {
+        let holds = match op {
+            Cmp::Eq => a == b,
+            Cmp::Ne => a != b,
+            Cmp::Lt => a < b,
+            Cmp::Le => a <= b,
+            Cmp::Gt => a > b,
+            Cmp::Ge => a >= b,
+        };
+        return trace::constant(ScalarType::Bool, Constant::Int(i64::from(holds)), loc);
+    }
+    trace::once("arith.cmpi", &[a, b], IrType::BOOL, &[("predicate", Attr::Int(op.of_integers(ty)))], loc)
+}
+
+/// `a & b` of conditions, likewise.
+pub(crate) fn both_once(a: RawValue, b: RawValue, loc: Loc) -> RawValue {
+    match (trace::known(a), trace::known(b)) {
+        (Some(1), _) => b,
+        (_, Some(1)) => a,
+        _ => trace::once("arith.andi", &[a.into(), b.into()], IrType::BOOL, &[], loc),
+    }
+}
+
+/// An `I32` as an `I64`, made once.
+pub(crate) fn widened(value: RawValue, loc: Loc) -> RawValue {
+    match trace::known(value) {
+        Some(known) => trace::constant(ScalarType::I64, Constant::Int(known), loc),
+        None => trace::once("arith.extsi", &[value.into()], IrType::I64, &[], loc),
+    }
+}
+
+/// The low half of an `I64`, made once.
+pub(crate) fn narrowed(value: RawValue, loc: Loc) -> RawValue {
+    match trace::known(value) {
+        Some(known) => trace::constant(ScalarType::I32, Constant::Int(known), loc),
+        None => trace::once("arith.trunci", &[value.into()], IrType::I32, &[], loc),
+    }
 }
 
 /// Rust's `wrapping_shl` meaning: the amount is taken modulo the width.
@@ -141,21 +236,25 @@ pub(crate) fn compare(op: Cmp, ty: ScalarType, a: RawValue, b: RawValue, loc: Lo
         let attributes = [("predicate", Attr::Int(predicate))];
         return trace::emit1("arith.cmpf", &[a, b], result, &attributes, loc);
     }
-    // Numbers of arith's CmpIPredicate.
-    let unsigned = ty.is_unsigned() || ty == ScalarType::Bool;
-    let predicate = match (op, unsigned) {
-        (Cmp::Eq, _) => 0,
-        (Cmp::Ne, _) => 1,
-        (Cmp::Lt, false) => 2,
-        (Cmp::Le, false) => 3,
-        (Cmp::Gt, false) => 4,
-        (Cmp::Ge, false) => 5,
-        (Cmp::Lt, true) => 6,
-        (Cmp::Le, true) => 7,
-        (Cmp::Gt, true) => 8,
-        (Cmp::Ge, true) => 9,
-    };
-    trace::emit1("arith.cmpi", &[a, b], result, &[("predicate", Attr::Int(predicate))], loc)
+    trace::emit1("arith.cmpi", &[a, b], result, &[("predicate", Attr::Int(op.of_integers(ty)))], loc)
+}
+
+impl Cmp {
+    /// The number of arith's CmpIPredicate.
+    fn of_integers(self, ty: ScalarType) -> i64 {
+        match (self, ty.is_unsigned() || ty == ScalarType::Bool) {
+            (Cmp::Eq, _) => 0,
+            (Cmp::Ne, _) => 1,
+            (Cmp::Lt, false) => 2,
+            (Cmp::Le, false) => 3,
+            (Cmp::Gt, false) => 4,
+            (Cmp::Ge, false) => 5,
+            (Cmp::Lt, true) => 6,
+            (Cmp::Le, true) => 7,
+            (Cmp::Gt, true) => 8,
+            (Cmp::Ge, true) => 9,
+        }
+    }
 }
 
 /// How a conversion to a narrower float rounds.

@@ -57,45 +57,53 @@ impl Exchange {
         .unwrap_or(RawValue::DEAD)
     }
 
-    /// Exchanges a scalar of any type: as one word, or as the two halves of 64 bits.
+    /// Exchanges a scalar of any type.
     fn scalar(self, value: RawValue, ty: ScalarType) -> RawValue {
-        let loc = self.loc;
         if ty == ScalarType::F32 {
             return self.word(value, IrType::F32);
         }
-        let bits = match ty.bytes() {
-            1 => ScalarType::U8,
-            2 => ScalarType::U16,
-            4 => ScalarType::U32,
-            _ => ScalarType::U64,
-        };
-        let cast = |from, to, value| arith::cast(from, to, value, Rounding::NearestEven, loc);
-        let binary = |op, a, b| arith::binary(op, ScalarType::U64, a, b, loc);
-        // Into an unsigned integer of the same size, through words, and back.
-        let as_bits = match ty {
-            ScalarType::Bool => cast(ScalarType::Bool, ScalarType::U8, value),
-            _ if ty.is_float() => trace::emit1("arith.bitcast", &[value], IrType::Scalar(bits), &[], loc),
-            _ => value,
-        };
-        let exchanged = if bits == ScalarType::U64 {
-            let half = trace::constant(ScalarType::U64, Constant::Int(32), loc);
-            let low = self.word(cast(bits, ScalarType::U32, as_bits), IrType::I32);
-            let high = binary(Binary::Shr, as_bits, half);
-            let high = self.word(cast(bits, ScalarType::U32, high), IrType::I32);
-            let high = binary(Binary::Shl, cast(ScalarType::U32, bits, high), half);
-            binary(Binary::BitOr, high, cast(ScalarType::U32, bits, low))
-        } else {
-            let word = self.word(cast(bits, ScalarType::U32, as_bits), IrType::I32);
-            cast(ScalarType::U32, bits, word)
-        };
-        match ty {
-            ScalarType::Bool => {
-                let zero = trace::constant(ScalarType::U8, Constant::Int(0), loc);
-                arith::compare(Cmp::Ne, ScalarType::U8, exchanged, zero, loc)
-            }
-            _ if ty.is_float() => trace::emit1("arith.bitcast", &[exchanged], IrType::Scalar(ty), &[], loc),
-            _ => exchanged,
+        through_words(value, ty, self.loc, |word| self.word(word, IrType::I32))
+    }
+}
+
+/// What becomes of a scalar of any type when each of its words does: one `i32`, or the two halves of 64 bits.
+pub(super) fn through_words(
+    value: RawValue,
+    ty: ScalarType,
+    loc: Loc,
+    word: impl Fn(RawValue) -> RawValue,
+) -> RawValue {
+    let bits = match ty.bytes() {
+        1 => ScalarType::U8,
+        2 => ScalarType::U16,
+        4 => ScalarType::U32,
+        _ => ScalarType::U64,
+    };
+    let cast = |from, to, value| arith::cast(from, to, value, Rounding::NearestEven, loc);
+    let binary = |op, a, b| arith::binary(op, ScalarType::U64, a, b, loc);
+    // Into an unsigned integer of the same size, through words, and back.
+    let as_bits = match ty {
+        ScalarType::Bool => cast(ScalarType::Bool, ScalarType::U8, value),
+        _ if ty.is_float() => trace::emit1("arith.bitcast", &[value], IrType::Scalar(bits), &[], loc),
+        _ => value,
+    };
+    let exchanged = if bits == ScalarType::U64 {
+        let half = trace::constant(ScalarType::U64, Constant::Int(32), loc);
+        let low = word(cast(bits, ScalarType::U32, as_bits));
+        let high = binary(Binary::Shr, as_bits, half);
+        let high = word(cast(bits, ScalarType::U32, high));
+        let high = binary(Binary::Shl, cast(ScalarType::U32, bits, high), half);
+        binary(Binary::BitOr, high, cast(ScalarType::U32, bits, low))
+    } else {
+        cast(ScalarType::U32, bits, word(cast(bits, ScalarType::U32, as_bits)))
+    };
+    match ty {
+        ScalarType::Bool => {
+            let zero = trace::constant(ScalarType::U8, Constant::Int(0), loc);
+            arith::compare(Cmp::Ne, ScalarType::U8, exchanged, zero, loc)
         }
+        _ if ty.is_float() => trace::emit1("arith.bitcast", &[exchanged], IrType::Scalar(ty), &[], loc),
+        _ => exchanged,
     }
 }
 

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::arith::{self, Binary};
 use super::{I32, Scalar};
-use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
+use crate::trace::{self, Agreement, Attr, Constant, IrType, Loc, Operand, RawValue};
 use crate::{ScalarType, Target};
 
 /// One of the three axes of a block and a grid.
@@ -52,9 +52,14 @@ pub(crate) fn int(value: u32, loc: Loc) -> RawValue {
     trace::constant(ScalarType::I32, Constant::Int(i64::from(value)), loc)
 }
 
-fn id(op: &str, attributes: &[(&str, Attr)], loc: Loc) -> RawValue {
-    let index = trace::emit1(op, &[], IrType::Index, attributes, loc);
-    trace::emit1("arith.index_cast", &[index], IrType::I32, &[], loc)
+fn known(value: u32) -> Operand {
+    Operand::Known(ScalarType::I32, i64::from(value))
+}
+
+/// A number that is the same wherever a thread asks for it: made once.
+fn id(op: &'static str, attributes: &[(&'static str, Attr)], loc: Loc) -> RawValue {
+    let index = trace::once(op, &[], IrType::Index, attributes, loc);
+    trace::once("arith.index_cast", &[index.into()], IrType::I32, &[], loc)
 }
 
 fn bound(limit: u32) -> (&'static str, Attr) {
@@ -99,11 +104,8 @@ pub(crate) fn lane(loc: Loc) -> RawValue {
 
 pub(crate) fn linear_thread(loc: Loc) -> RawValue {
     let [x, y, z] = block();
-    let add = |a, b| arith::binary(Binary::Add, ScalarType::I32, a, b, loc);
-    let mul = |a, factor| match factor {
-        1 => a,
-        _ => arith::binary(Binary::Mul, ScalarType::I32, a, int(factor, loc), loc),
-    };
+    let add = |a: RawValue, b| arith::once(Binary::Add, ScalarType::I32, a, b, loc);
+    let mul = |a: RawValue, factor| arith::once(Binary::Mul, ScalarType::I32, a, known(factor), loc);
     let axes = [(Axis::X, x, 1), (Axis::Y, y, x), (Axis::Z, z, x.saturating_mul(y))];
     let terms = axes.into_iter().filter(|(_, extent, _)| *extent != 1);
     let sum = terms.map(|(axis, _, stride)| mul(thread(axis, loc), stride)).reduce(add);
@@ -128,10 +130,14 @@ pub(crate) fn warp(loc: Loc) -> RawValue {
         return int(0, loc);
     }
     // Thread numbers are not negative: the shift is a division.
-    arith::binary(Binary::Shr, ScalarType::U32, linear_thread(loc), int(size.ilog2(), loc), loc)
+    let warp = arith::once(Binary::Shr, ScalarType::U32, linear_thread(loc), known(size.ilog2()), loc);
+    // Compilers do not see what a warp is.
+    trace::set_agreement(warp, Agreement::UNIFORM);
+    warp
 }
 
-/// The number of the thread's warp (wave) in its block: [`thread_index`] over the warp size.
+/// The number of the thread's warp (wave) in its block: [`thread_index`] over the warp size. Compilers do not see that
+/// a warp's lanes have it alike: [`super::uniform`] tells them.
 #[track_caller]
 pub fn warp_id() -> I32 {
     I32::from_raw(warp(Location::caller()))

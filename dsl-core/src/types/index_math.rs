@@ -6,7 +6,7 @@ use super::arith::{self, Binary};
 use super::{I32, I64, Int};
 use crate::ScalarType;
 use crate::layout::{IndexMath, LayoutError, Nested, Term};
-use crate::trace::{self, Constant, IrType, Loc, RawValue};
+use crate::trace::{self, Constant, IrType, Loc, Operand, RawValue};
 
 /// An integer type that indices are computed in.
 #[diagnostic::on_unimplemented(
@@ -62,12 +62,24 @@ impl<I: IndexInt> KernelMath<I> {
         trace::constant(I::TYPE, Constant::Int(value), self.loc)
     }
 
-    fn signed(&self, op: Binary, a: I, b: I) -> I {
-        I::from_raw(arith::binary(op, I::TYPE, a.raw(), b.raw(), self.loc))
+    fn known(value: i64) -> Operand {
+        Operand::Known(I::TYPE, value)
     }
 
-    fn unsigned(&self, op: Binary, a: I, b: RawValue) -> I {
-        I::from_raw(arith::binary(op, I::UNSIGNED, a.raw(), b, self.loc))
+    fn signed(&self, op: Binary, a: I, b: I) -> I {
+        I::from_raw(arith::once(op, I::TYPE, a.raw(), b.raw(), self.loc))
+    }
+
+    fn unsigned(&self, op: Binary, a: I, b: impl Into<Operand>) -> I {
+        I::from_raw(arith::once(op, I::UNSIGNED, a.raw(), b, self.loc))
+    }
+
+    /// A quotient or remainder: where it is written, since a divisor of run time may be 0 elsewhere.
+    fn divided(&self, op: Binary, a: I, b: I) -> I {
+        match trace::known(b.raw()) {
+            Some(1..) => self.unsigned(op, a, b.raw()),
+            _ => I::from_raw(arith::binary(op, I::UNSIGNED, a.raw(), b.raw(), self.loc)),
+        }
     }
 }
 
@@ -92,16 +104,15 @@ impl<I: IndexInt> IndexMath for KernelMath<I> {
     }
 
     fn div(&mut self, a: I, b: I) -> I {
-        self.unsigned(Binary::Div, a, b.raw())
+        self.divided(Binary::Div, a, b)
     }
 
     fn rem(&mut self, a: I, b: I) -> I {
-        self.unsigned(Binary::Rem, a, b.raw())
+        self.divided(Binary::Rem, a, b)
     }
 
     fn and(&mut self, a: I, mask: i64) -> I {
-        let mask = self.int(mask);
-        self.unsigned(Binary::BitAnd, a, mask)
+        self.unsigned(Binary::BitAnd, a, Self::known(mask))
     }
 
     fn xor(&mut self, a: I, b: I) -> I {
@@ -110,8 +121,7 @@ impl<I: IndexInt> IndexMath for KernelMath<I> {
 
     fn shift(&mut self, a: I, distance: i32) -> I {
         let op = if distance < 0 { Binary::Shr } else { Binary::Shl };
-        let distance = self.int(distance.unsigned_abs().into());
-        self.unsigned(op, a, distance)
+        self.unsigned(op, a, Self::known(distance.unsigned_abs().into()))
     }
 }
 

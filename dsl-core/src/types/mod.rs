@@ -20,6 +20,7 @@ mod tensor;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod uniform;
 mod vector;
 
 pub use crate::ScalarType;
@@ -36,8 +37,8 @@ pub use collectives::{
 pub(crate) use hopper::MapUse;
 pub use hopper::{
     Accumulator, BarrierSetup, Columns, Cursor, Fragments, InFlight, Mbarrier, Pipeline, ProxyFence, Schedule,
-    SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, Transposed, WarpgroupRole, WgmmaA, WgmmaB, WgmmaElement,
-    cluster_rank, cluster_sync, fence_proxy, tma_store_commit, tma_store_wait, uniform, warpgroup_roles, wgmma,
+    SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, Transposed, UniformIndex, WarpgroupRole, WgmmaA, WgmmaB,
+    WgmmaElement, cluster_rank, cluster_sync, fence_proxy, tma_store_commit, tma_store_wait, warpgroup_roles, wgmma,
     wgmma_add,
 };
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
@@ -63,5 +64,7 @@ pub use sync::{
     NamedBarrier, NamedBarriers, barrier, fence, named_barrier, named_barriers, release_next_grid, sched_barrier,
     wait_for_previous_grid, warp_sync,
 };
+pub(crate) use tensor::Rest;
 pub use tensor::{GlobalTensor, Tensor, TensorMut};
+pub use uniform::{Uniform, UniformSource, uniform};
 pub use vector::{Vector, VectorOperand};

@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::arith::{self, Binary, Cmp, Rounding};
 use super::{Bool, Scalar, Vector};
 use crate::rt::{Carried, Poison, State, Visitor};
-use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue, Space};
+use crate::trace::{self, Attr, Constant, IrType, Loc, Operand, RawValue, Space};
 use crate::{Diagnostic, ScalarType};
 
 /// What may be done at a place, and in which memory it is.
@@ -124,21 +124,21 @@ fn address_unit(ty: ScalarType) -> &'static str {
 }
 
 /// The address `index` elements after `base`; `index` is an `I64`, or an `I32` in shared memory, and `None`
-/// stands for 0.
+/// stands for 0. It is made once: see [`trace::once`].
 pub(crate) fn element_address(
     space: Space,
     ty: ScalarType,
     base: RawValue,
-    index: Option<RawValue>,
+    index: Option<impl Into<Operand>>,
     loc: Loc,
 ) -> RawValue {
-    let Some(index) = index else { return base };
+    let Some(index) = index.map(Into::into).filter(|index| index.known() != Some(0)) else { return base };
     let attributes = [
         ("elem_type", Attr::Text(address_unit(ty).to_owned())),
         // LLVM's mark for "this index is an operand".
         ("rawConstantIndices", Attr::Text("array<i32: -2147483648>".to_owned())),
     ];
-    trace::emit1("llvm.getelementptr", &[base, index], IrType::Pointer(space), &attributes, loc)
+    trace::once("llvm.getelementptr", &[base.into(), index], IrType::Pointer(space), &attributes, loc)
 }
 
 impl<T: Scalar, A: Access> Place<T, A> {
@@ -289,7 +289,7 @@ impl Coord {
     pub(crate) fn wide(self, loc: Loc) -> RawValue {
         match self {
             Self::Known(value) => trace::constant(ScalarType::I64, Constant::Int(value), loc),
-            Self::Narrow(value) => trace::emit1("arith.extsi", &[value], IrType::I64, &[], loc),
+            Self::Narrow(value) => arith::widened(value, loc),
             Self::Wide(value) => value,
         }
     }
@@ -299,7 +299,7 @@ impl Coord {
         match self {
             Self::Known(value) => trace::constant(ScalarType::I32, Constant::Int(value), loc),
             Self::Narrow(value) => value,
-            Self::Wide(value) => trace::emit1("arith.trunci", &[value], IrType::I32, &[], loc),
+            Self::Wide(value) => arith::narrowed(value, loc),
         }
     }
 
@@ -417,16 +417,12 @@ macro_rules! tuple_indices {
 }
 tuple_indices! { 1 (A) 2 (A B) 3 (A B C) 4 (A B C D) 5 (A B C D E) 6 (A B C D E F) }
 
-/// `coordinate * stride` in type `ty`, with what is known to be 1 left out.
-pub(crate) fn scaled(coordinate: RawValue, stride: RawValue, ty: ScalarType, loc: Loc) -> RawValue {
-    match (trace::known(coordinate), trace::known(stride)) {
-        (_, Some(1)) => coordinate,
-        (Some(1), _) => stride,
-        _ => arith::binary(Binary::Mul, ty, coordinate, stride, loc),
-    }
+/// `coordinate * stride` in type `ty`, made once.
+pub(crate) fn scaled(coordinate: RawValue, stride: impl Into<Operand>, ty: ScalarType, loc: Loc) -> RawValue {
+    arith::once(Binary::Mul, ty, coordinate, stride, loc)
 }
 
-/// The sum of some values of type `ty`; `None` stands for 0.
+/// The sum of some values of type `ty`, made once; `None` stands for 0.
 pub(crate) fn sum(terms: impl IntoIterator<Item = RawValue>, ty: ScalarType, loc: Loc) -> Option<RawValue> {
-    terms.into_iter().reduce(|sum, term| arith::binary(Binary::Add, ty, sum, term, loc))
+    terms.into_iter().reduce(|sum, term| arith::once(Binary::Add, ty, sum, term, loc))
 }

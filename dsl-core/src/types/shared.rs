@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::Scalar;
 use super::place::{self, Coord, InShared, Indices, Place};
 use crate::rt::{Carried, State, Visitor};
-use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue, Space};
+use crate::trace::{self, Attr, IrType, Loc, Operand, RawValue, Space};
 use crate::{Diagnostic, ScalarType};
 
 /// Shared memory handed out while a kernel is traced.
@@ -190,22 +190,19 @@ fn element<T: Scalar, const R: usize>(
             return Place::new(trace::refused(IrType::Pointer(Space::Shared), loc));
         }
     }
-    let int = |value: i64| trace::constant(ScalarType::I32, Constant::Int(value), loc);
-    // What is known is added up on the host.
+    // What is known is added up on the host, and added last: there it is an immediate of the access.
+    let known = |value: i64| Operand::Known(ScalarType::I32, value);
     let mut fixed = 0;
     let mut terms = Vec::new();
     for (coordinate, stride) in index.into_iter().zip(strides) {
         match coordinate {
             Coord::Known(value) => fixed += value * stride as i64,
-            _ if stride == 1 => terms.push(coordinate.narrow(loc)),
-            _ => terms.push(place::scaled(coordinate.narrow(loc), int(stride as i64), ScalarType::I32, loc)),
+            _ => terms.push(place::scaled(coordinate.narrow(loc), known(stride as i64), ScalarType::I32, loc)),
         }
     }
-    if fixed != 0 {
-        terms.push(int(fixed));
-    }
-    let offset = place::sum(terms, ScalarType::I32, loc);
-    Place::new(place::element_address(Space::Shared, T::TYPE, base, offset, loc))
+    let address = |base, index| place::element_address(Space::Shared, T::TYPE, base, index, loc);
+    let base = address(base, place::sum(terms, ScalarType::I32, loc).map(Operand::from));
+    Place::new(address(base, Some(known(fixed))))
 }
 
 /// A run of shared memory whose length is a host value of the trace.

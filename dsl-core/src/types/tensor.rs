@@ -7,7 +7,7 @@ use super::arith::{self, Binary};
 use super::place::{self, Access, Coord, GlobalRead, GlobalWrite, Indices, Place};
 use super::{Bool, I32, I64, Scalar};
 use crate::rt::{Carried, KernelParam, ParamBuilder, ParamValues, State, Visitor};
-use crate::trace::{self, Constant, IrType, Loc, RawValue, Space};
+use crate::trace::{self, Constant, IrType, Loc, Operand, RawValue, Space};
 use crate::{Diagnostic, ScalarType};
 
 /// Base address, extents (`i32`) and strides (`i64`, in elements) of a view.
@@ -16,6 +16,15 @@ use crate::{Diagnostic, ScalarType};
 pub struct View<const R: usize> {
     pub(crate) base: RawValue,
     pub(crate) extents: [RawValue; R],
+    pub(crate) strides: [RawValue; R],
+}
+
+/// What [`View::rest`] gives.
+#[derive(Debug)]
+pub(crate) struct Rest<const R: usize> {
+    pub(crate) base: RawValue,
+    pub(crate) start: Option<RawValue>,
+    pub(crate) left: [RawValue; R],
     pub(crate) strides: [RawValue; R],
 }
 
@@ -50,25 +59,49 @@ impl<const R: usize> View<R> {
         }
         let mut extents = self.extents;
         let mut starts = Vec::new();
-        let int = |value| trace::constant(ScalarType::I64, Constant::Int(value), loc);
-        let long = |op, a, b| arith::binary(op, ScalarType::I64, a, b, loc);
+        let long = |op, a: Operand, b: Operand| arith::once(op, ScalarType::I64, a, b, loc);
         let dims = shape.into_iter().zip(coordinate).zip(self.strides);
         for (((size, coordinate), stride), extent) in dims.zip(&mut extents) {
-            let size = size as i64;
-            let start = match coordinate {
-                Coord::Known(0) => None,
-                Coord::Known(index) => Some(int(index.saturating_mul(size))),
-                _ => Some(place::scaled(coordinate.wide(loc), int(size), ScalarType::I64, loc)),
-            };
-            let whole = trace::emit1("arith.extsi", &[*extent], IrType::I64, &[], loc);
-            let rest = start.map_or(whole, |start| long(Binary::Sub, whole, start));
-            let clamped = long(Binary::Max, long(Binary::Min, rest, int(size)), int(0));
-            *extent = trace::emit1("arith.trunci", &[clamped], IrType::I32, &[], loc);
+            let size = Operand::Known(ScalarType::I64, size as i64);
+            let start = Self::start(coordinate, size, loc);
+            let whole = arith::widened(*extent, loc);
+            let rest = start.map_or(whole, |start| long(Binary::Sub, whole.into(), start.into()));
+            let below = long(Binary::Min, rest.into(), size);
+            *extent = arith::narrowed(long(Binary::Max, below.into(), Operand::Known(ScalarType::I64, 0)), loc);
             starts.extend(start.map(|start| place::scaled(start, stride, ScalarType::I64, loc)));
         }
         let offset = place::sum(starts, ScalarType::I64, loc);
         let base = place::element_address(Space::Global, ty, self.base, offset, loc);
         Self { base, extents, strides: self.strides }
+    }
+
+    /// The first index of tile number `coordinate` of so many elements, as an `I64`; `None` stands for 0.
+    fn start(coordinate: Coord, size: Operand, loc: Loc) -> Option<RawValue> {
+        match coordinate {
+            Coord::Known(0) => None,
+            Coord::Known(index) => Some(Coord::Known(index.saturating_mul(size.known().unwrap_or(0))).wide(loc)),
+            _ => Some(place::scaled(coordinate.wide(loc), size, ScalarType::I64, loc)),
+        }
+    }
+
+    /// The base address, where the tile at a tile coordinate begins (elements from there, `None` for 0), and how much of the
+    /// tensor is left from its first element on: 0 beyond the end, and up to all of the tensor.
+    fn rest(&self, shape: [usize; R], coordinate: [Coord; R], loc: Loc) -> Rest<R> {
+        let mut base = self.base;
+        if coordinate.iter().any(|coordinate| coordinate.is_negative(loc)) {
+            base = trace::refused(IrType::Pointer(Space::Global), loc);
+        }
+        let mut left = self.extents;
+        let mut starts = Vec::new();
+        for (((size, coordinate), stride), left) in shape.into_iter().zip(coordinate).zip(self.strides).zip(&mut left) {
+            let size = Operand::Known(ScalarType::I64, size as i64);
+            let Some(start) = Self::start(coordinate, size, loc) else { continue };
+            let rest = arith::once(Binary::Sub, ScalarType::I64, arith::widened(*left, loc), start, loc);
+            let zero = Operand::Known(ScalarType::I64, 0);
+            *left = arith::narrowed(arith::once(Binary::Max, ScalarType::I64, rest, zero, loc), loc);
+            starts.push(place::scaled(start, stride, ScalarType::I64, loc));
+        }
+        Rest { base, start: place::sum(starts, ScalarType::I64, loc), left, strides: self.strides }
     }
 
     fn part(of: &[RawValue; R], dim: usize, ty: IrType, loc: Loc) -> RawValue {
@@ -164,9 +197,9 @@ macro_rules! tensor {
                 Place::new(self.view.address(index.coordinates(loc), T::TYPE, loc))
             }
 
-            /// Base address, extents and strides.
-            pub(crate) fn parts(self) -> (RawValue, [RawValue; R], [RawValue; R]) {
-                (self.view.base, self.view.extents, self.view.strides)
+            /// The tensor from the first element of a tile on.
+            pub(crate) fn rest(self, shape: [usize; R], coordinate: impl Indices<R>, loc: Loc) -> Rest<R> {
+                self.view.rest(shape, coordinate.coordinates(loc), loc)
             }
 
             /// The tensor with another extent in dimension `dim`: less of it, if the kernel knows of an earlier end. That

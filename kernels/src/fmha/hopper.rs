@@ -5,6 +5,10 @@
 //! tile of keys while `P V` of the tile before runs, and works on the exponentials while the tensor cores are
 //! the other warpgroup's: they take turns.
 //!
+//! No maximum is looked for where it is not needed. Softmax allows any reference that keeps its weights in range, so that a
+//! tile's are taken against the one so far; their sum shows whether one was out of range, and only then is
+//! the tile's maximum taken into the reference and the tile weighed anew.
+//!
 //! Blocks are persistent: they take work in turn, or draw it from a counter when causal, and the producer fetches the next
 //! work's tiles while consumers write out the last one's rows. Tiles of keys come from right to left, so that
 //! those with something to mask come first, in loops of their own.
@@ -13,7 +17,7 @@
 
 use lacewing_core::prelude::*;
 
-use super::{LN_2, any_large, causal_limit};
+use super::{LARGEST_SHIFT, LN_2, causal_limit};
 
 /// Query rows of a consumer warpgroup.
 const ROWS: usize = 64;
@@ -22,8 +26,9 @@ const WARPGROUP: usize = 128;
 /// Elements of 16 bytes.
 const CHUNK: usize = 8;
 
-/// Growth of a maximum, as a power of two, that lazy rescaling lets pass.
-const SLACK: f32 = 8.0;
+/// Sum of a thread's weights of a row in one tile, up to which the reference serves. No weight is larger, as none is negative:
+/// half precision holds it.
+const LARGEST_SUM: f32 = 256.0;
 
 /// What the kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +43,6 @@ pub struct HopperGeometry {
     pub(super) block_n: usize,
     /// Stages of the rings of keys and values.
     pub(super) stages: usize,
-    /// Whether the output is rescaled only where a maximum has grown by more than 2^[`SLACK`].
-    pub(super) lazy: bool,
     /// Exponentials of a thread and tile that are taken before the output of the tile before is waited for.
     pub(super) early: usize,
 }
@@ -48,20 +51,21 @@ impl HopperGeometry {
     /// The tiles that were fastest on an H200 for a head dimension and lengths; `None` for a head dimension that the
     /// kernel does not have. docs/src/inside/hopper-attention.md says what was tried.
     pub fn new(head_dim: usize, causal: bool, seqlen_q: usize, seqlen_kv: usize) -> Option<Self> {
-        let tiles = |consumers, block_n, stages, lazy, early| {
-            Some(HopperGeometry { head_dim, causal, consumers, block_n, stages, lazy, early })
+        let tiles = |consumers, block_n, stages, early| {
+            Some(HopperGeometry { head_dim, causal, consumers, block_n, stages, early })
         };
         let (few_rows, many_keys) = (seqlen_q <= FEW_ROWS, seqlen_kv > MANY_KEYS);
         match (head_dim, causal) {
-            (64, true) if few_rows => tiles(2, 128, 3, false, 16),
-            (64, causal) => tiles(3, 128, 3, causal, 64),
-            (96, false) => tiles(3, 112, 2, false, 56),
-            (96, true) => tiles(2, 128, 2, false, 16),
-            (128, false) if few_rows => tiles(2, 128, 2, false, 64),
-            (128, true) if !many_keys => tiles(2, 128, 2, false, 0),
-            (128, causal) => tiles(3, 80, if causal { 2 } else { 3 }, true, 40),
-            (192, causal) => tiles(2, 112, 2, !causal, if causal { 14 } else { 56 }),
-            (256, _) => tiles(2, 80, 2, true, 40),
+            (64, true) if few_rows => tiles(2, 128, 3, 16),
+            (64, _) => tiles(3, 96, 3, 48),
+            (96, false) if few_rows => tiles(2, 128, 2, 64),
+            (96, true) if !many_keys => tiles(2, 128, 2, 16),
+            (96, _) => tiles(3, 80, 2, 40),
+            (128, false) if few_rows => tiles(2, 128, 2, 64),
+            (128, true) if !many_keys => tiles(2, 128, 2, 64),
+            (128, causal) => tiles(3, 64, if causal { 2 } else { 3 }, 32),
+            (192, _) => tiles(2, 96, 2, 48),
+            (256, _) => tiles(2, 64, 2, 32),
             _ => None,
         }
     }
@@ -83,7 +87,7 @@ impl HopperGeometry {
 
 /// Rows up to which blocks of 128 are faster than blocks of 192, of which the last is partly empty.
 const FEW_ROWS: usize = 1024;
-/// Keys above which three warpgroups are faster than two on causal attention of head dimension 128.
+/// Keys above which three warpgroups are faster than two on causal attention of head dimensions 96 and 128.
 const MANY_KEYS: usize = 4096;
 
 /// How many of `heads` heads are mixed when causal: as many as divide them, up to 16. Fewer leave blocks idle at the
@@ -150,10 +154,14 @@ fn work_at(index: I32, geometry: &HopperGeometry, sizes: &Sizes, kv_len: Tensor<
     Work { first_row, head, batch, keys, tiles }
 }
 
-/// The running maximum of a thread's two rows, and its share of their sums.
+/// A thread's two rows of the scores so far.
 #[derive(Clone, Copy, Carried)]
 struct RowState {
+    /// The score that has weight 1: a row's maximum when it was last looked for.
     max: [F32; 2],
+    /// What is added to scaled scores, by [`shift`].
+    shift: [F32; 2],
+    /// The thread's share of the sums of weights.
     sum: [F32; 2],
 }
 
@@ -162,91 +170,65 @@ fn half_of(element: usize) -> usize {
     element / 2 % 2
 }
 
-/// What a tile of scores does to the two rows of a thread.
-#[derive(Clone, Copy, Carried)]
-struct Change {
-    /// What earlier sums and outputs are multiplied with.
-    rescale: [F32; 2],
-    /// The score that becomes weight 1.
-    base: [F32; 2],
-    /// What is added to scaled scores: the exponent's reference.
-    shift: [F32; 2],
+/// What is added to scaled scores so that `max` gets weight 1. Where that cannot be, infinity: each weight is infinite then or
+/// no number, and its tile is weighed anew. A row without keys so far has no maximum, and a large one must be subtracted before
+/// scores are scaled: the fused form would weigh with what rounding took from it.
+#[device]
+fn shift(max: F32, scale: F32) -> F32 {
+    let shift = -(max * scale);
+    (shift.abs() <= LARGEST_SHIFT).select(shift, F32::from(f32::INFINITY))
 }
 
-/// Takes the scores' maxima into the rows' running ones. `guarded` where a row may have seen no key so far.
+/// Turns scores `first` to `last - 1` of a thread into weights against the reference so far.
 #[device]
-fn maxima(s: &Accumulator, rows: &mut RowState, scale: F32, guarded: bool, lazy: bool) -> Change {
-    let mut base = rows.max;
+fn weigh(s: &mut Accumulator, rows: &RowState, scale: F32, first: usize, last: usize) {
+    for i in range_constexpr(first, last) {
+        s[i] = s[i].fma(scale, rows.shift[half_of(i)]).exp2_fast();
+    }
+}
+
+/// Takes the scores' maxima into the reference and turns the scores into weights against it. Gives what earlier sums and outputs
+/// are to be multiplied with.
+#[device]
+fn weigh_anew(s: &mut Accumulator, rows: &mut RowState, scale: F32) -> [F32; 2] {
+    let mut rescale = rows.max;
     for half in range_constexpr(2) {
-        // Two chains a row: each maximum takes the result of the one before.
-        let mut chains = [rows.max[half].maxnum(s[2 * half]), s[2 * half + 1]];
-        for i in range_constexpr(4, s.len()) {
+        let mut max = rows.max[half];
+        for i in range_constexpr(s.len()) {
             if const_expr(half_of(i) == half) {
-                chains[i % 2] = chains[i % 2].maxnum(s[i]);
+                max = max.maxnum(s[i]);
             }
         }
-        base[half] = chains[0].maxnum(chains[1]);
-    }
-    for half in range_constexpr(2) {
-        base[half] = base[half].maxnum(shfl_xor(base[half], 2));
-    }
-    for half in range_constexpr(2) {
-        base[half] = base[half].maxnum(shfl_xor(base[half], 1));
-    }
-    let mut change = Change { rescale: base, base, shift: base };
-    for half in range_constexpr(2) {
-        let mut max = base[half];
-        if const_expr(guarded) {
-            // Subtracting 0 keeps -inf - -inf out.
-            base[half] = (max == f32::NEG_INFINITY).select(F32::from(0.0), max);
-        }
-        let growth = (rows.max[half] - base[half]) * scale;
-        change.rescale[half] = growth.exp2_fast();
-        if const_expr(lazy) {
-            let small = growth >= -SLACK;
-            change.rescale[half] = small.select(F32::from(1.0), change.rescale[half]);
-            max = small.select(rows.max[half], max);
-            base[half] = small.select(rows.max[half], base[half]);
-        }
-        change.base[half] = base[half];
-        change.shift[half] = -(base[half] * scale);
-        rows.max[half] = max;
-    }
-    change
-}
-
-/// Takes a large reference out of the scores before they are scaled: the fused form would weigh with what rounding
-/// took from it.
-#[device]
-fn settle(s: &mut Accumulator, change: &mut Change) {
-    if any_large(&change.shift) {
+        max = max.maxnum(shfl_xor(max, 2));
+        max = max.maxnum(shfl_xor(max, 1));
+        // Subtracting 0 where a row has seen no key keeps -inf - -inf out.
+        let base = (max == f32::NEG_INFINITY).select(F32::from(0.0), max);
         for i in range_constexpr(s.len()) {
-            s[i] -= change.base[half_of(i)];
+            if const_expr(half_of(i) == half) {
+                s[i] = ((s[i] - base) * scale).exp2_fast();
+            }
         }
-        change.shift = [F32::from(0.0); 2];
+        rescale[half] = ((rows.max[half] - base) * scale).exp2_fast();
+        rows.max[half] = max;
+        rows.shift[half] = shift(max, scale);
     }
+    rescale
 }
 
-/// Turns scores `first` to `last - 1` of a thread into weights: `2^(scale (score - reference))`.
+/// The sums of a thread's weights, row by row, in two chains each.
 #[device]
-fn exponentials(s: &mut Accumulator, change: &Change, scale: F32, first: usize, last: usize) {
-    for i in range_constexpr(first, last) {
-        s[i] = s[i].fma(scale, change.shift[half_of(i)]).exp2_fast();
-    }
-}
-
-/// Adds the weights to the rows' sums, in two chains a row.
-#[device]
-fn add_up(s: &Accumulator, rows: &mut RowState, change: &Change) {
+fn sums(s: &Accumulator) -> [F32; 2] {
+    let mut sums = [s[0], s[2]];
     for half in range_constexpr(2) {
-        let mut chains = [rows.sum[half].fma(change.rescale[half], s[2 * half]), s[2 * half + 1]];
+        let mut chains = [s[2 * half], s[2 * half + 1]];
         for i in range_constexpr(4, s.len()) {
             if const_expr(half_of(i) == half) {
                 chains[i % 2] += s[i];
             }
         }
-        rows.sum[half] = chains[0] + chains[1];
+        sums[half] = chains[0] + chains[1];
     }
+    sums
 }
 
 /// Hides the scores of keys from the limit of each of the thread's two rows on; limits count from the thread's
@@ -272,8 +254,8 @@ struct Consumer<T: WgmmaElement> {
     boundary: Mbarrier,
     /// The named barriers at which warpgroups take turns, this one's number and the next one's.
     turns: NamedBarriers,
-    number: I32,
-    next: I32,
+    number: Uniform<I32>,
+    next: Uniform<I32>,
     /// The thread's first row in its block, and its first column in a tile.
     row: I32,
     column: I32,
@@ -337,8 +319,8 @@ fn step<T: MmaElement>(
     geometry: &HopperGeometry,
     sizes: &Sizes,
     work: Work,
-    round: I32,
-    tile: I32,
+    round: Uniform<I32>,
+    tile: Uniform<I32>,
     masked: bool,
     state: &mut State<T>,
 ) {
@@ -353,34 +335,38 @@ fn step<T: MmaElement>(
     c.keys.release(next);
     c.queries.release_if(tile == 0, c.queries.at(c.number, round));
     if const_expr(masked) {
-        mask(&mut s, limits(c, geometry, sizes, work, tile));
+        mask(&mut s, limits(c, geometry, sizes, work, *tile));
     }
-    let mut change = maxima(&s, &mut state.rows, c.scale_log2, masked, geometry.lazy);
-    settle(&mut s, &mut change);
-    let count = s.len();
-    exponentials(&mut s, &change, c.scale_log2, 0, geometry.early);
+    let (mut weights, count) = (s.clone(), s.len());
+    weigh(&mut weights, &state.rows, c.scale_log2, 0, geometry.early);
     if const_expr(geometry.early > 0 && geometry.early < count) {
         // Complete from the start: a boundary that keeps the assembler from moving the next wait. The stage's own barrier
         // would not do: once all four warps have issued the product, another may wait for it and release the stage, and
         // a warp that comes here after the stage was filled again would wait for the phase after that one, for ever.
-        c.boundary.wait(I32::from(0));
+        c.boundary.wait(0);
     }
-    let mut o = o.wait_after::<0>(&mut s);
+    let mut o = o.wait_after::<0>(&mut weights[..geometry.early]);
     c.values.release(state.at);
-    exponentials(&mut s, &change, c.scale_log2, geometry.early, count);
-    add_up(&s, &mut state.rows, &change);
-    let rescale = change.rescale;
-    if const_expr(!geometry.lazy) {
+    weigh(&mut weights, &state.rows, c.scale_log2, geometry.early, count);
+    let mut added = sums(&weights);
+    let mut p = weights.cast::<T>();
+    // What is no number is not smaller either.
+    if any(!(added[0] <= LARGEST_SUM) | !(added[1] <= LARGEST_SUM)) {
+        let rescale = weigh_anew(&mut s, &mut state.rows, c.scale_log2);
+        added = sums(&s);
+        p = s.cast::<T>();
+        for half in range_constexpr(2) {
+            state.rows.sum[half] *= rescale[half];
+        }
         for i in range_constexpr(o.len()) {
             o[i] *= rescale[half_of(i)];
         }
-    } else if any((rescale[0] != 1.0) | (rescale[1] != 1.0)) {
-        for i in range_constexpr(o.len()) {
-            o[i] *= rescale[half_of(i)];
-        }
+    }
+    for half in range_constexpr(2) {
+        state.rows.sum[half] += added[half];
     }
     state.o = o;
-    state.p = s.cast::<T>();
+    state.p = p;
     state.at = next;
 }
 
@@ -409,7 +395,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let block_m = geometry.block_m();
     let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
     let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
-    let works = row_blocks * o.extent(1) * o.extent(0);
+    let works = uniform(row_blocks * o.extent(1) * o.extent(0));
 
     let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
     let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
@@ -432,9 +418,9 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         producer.begin();
         if warp_id() == 0 && elect_one() {
             boundary.arrive();
-            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
             while schedule.has(ticket) {
-                let work = work_at(ticket.number(), &geometry, &sizes, kv_len);
+                let work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
                 let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
                 let last = work.tiles - 1;
                 let full = keys.acquire(at, k_ring.bytes());
@@ -466,7 +452,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         let thread = thread_id(X) % (WARPGROUP as i32);
         let lane = lane_id();
         let turns = named_barriers(1, consumers, 2 * WARPGROUP);
-        let next = (number == consumers as i32 - 1).select(I32::from(0), number + 1);
+        let next = (number == consumers as i32 - 1).select(0.into(), number + 1);
         let c = Consumer {
             q: q_tile.row_block(ROWS, number),
             k: k_ring,
@@ -485,12 +471,12 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         if number == consumers as i32 - 1 {
             turns.at(0).arrive();
         }
-        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), I32::from(0));
+        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
         while schedule.has(ticket) {
-            let mut work = work_at(ticket.number(), &geometry, &sizes, kv_len);
-            work.keys = uniform(work.keys);
-            work.tiles = uniform(work.tiles);
-            let last = work.tiles - 1;
+            let mut work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
+            let (valid, tiles) = (uniform(work.keys), uniform(work.tiles));
+            (work.keys, work.tiles) = (*valid, *tiles);
+            let last = tiles - 1;
 
             // The last tile of keys has nothing before it.
             let q_at = queries.at(number, round);
@@ -499,13 +485,12 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             let mut s = wgmma(c.q, k_ring.stage(at.stage()).t()).wait::<0>();
             keys.release(at);
             queries.release_if(last == 0, q_at);
-            mask(&mut s, limits(&c, &geometry, &sizes, work, last));
-            let mut rows = RowState { max: [F32::from(f32::NEG_INFINITY); 2], sum: [F32::from(0.0); 2] };
-            let mut change = maxima(&s, &mut rows, c.scale_log2, true, geometry.lazy);
-            settle(&mut s, &mut change);
-            let count = s.len();
-            exponentials(&mut s, &change, c.scale_log2, 0, count);
-            add_up(&s, &mut rows, &change);
+            mask(&mut s, limits(&c, &geometry, &sizes, work, *last));
+            let (infinity, zero) = (F32::from(f32::INFINITY), F32::from(0.0));
+            let mut rows = RowState { max: [-infinity; 2], shift: [infinity; 2], sum: [zero; 2] };
+            // Nothing came before that is to be rescaled.
+            let [_, _] = weigh_anew(&mut s, &mut rows, c.scale_log2);
+            rows.sum = sums(&s);
             let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), at };
 
             clear_padding(&c, &geometry, &sizes, work, at);
@@ -515,7 +500,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             if const_expr(geometry.causal) {
                 let first_row = work.first_row + number * (ROWS as i32);
                 let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
-                whole = uniform(divide(seen, I32::from(block_n as i32)).0.min(last));
+                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(last);
                 for behind in range(0, last - whole) {
                     step(&c, &geometry, &sizes, work, round, last - 1 - behind, true, &mut state);
                 }

@@ -96,7 +96,7 @@ pub fn fmha_fwd_mfma<T: MmaElement>(
         barrier();
         let from = k_head.tile([block_n, head_dim], (tile, 0)).vectors(vector).whole_rows();
         copy(&copy_k, &copy_k.partition_global(&from), &copy_k.partition_shared(&k_tile));
-        let from = v_head.tile([block_n, width], (tile, 0)).vectors(vector);
+        let from = v_head.tile([block_n, width], (tile, 0)).vectors(vector).with_extent(1, head_dim);
         copy(&copy_v, &copy_v.partition_global(&from), &copy_v.partition_shared(&v_tile.transposed()));
         barrier();
 
@@ -106,11 +106,12 @@ pub fn fmha_fwd_mfma<T: MmaElement>(
             gemm(&k_part.load(step), &q_fragments[step], &mut s);
         }
 
+        // Keys that the query sees from the lane's first one on.
+        let seen = limit - (first_key + key_in_tile);
         let mut new_max = max;
         for e in constexpr(s.elements()) {
-            let key = first_key + key_in_tile + (e.row as i32);
             let score = s.get(e.atom, e.value) * scale_log2;
-            let score = (key < limit).select(score, F32::from(f32::NEG_INFINITY));
+            let score = (seen > (e.row as i32)).select(score, F32::from(f32::NEG_INFINITY));
             s.set(e.atom, e.value, score);
             new_max = new_max.max(score);
         }
@@ -139,7 +140,7 @@ pub fn fmha_fwd_mfma<T: MmaElement>(
     let empty = total == 0.0;
     let inverse = empty.select(F32::from(0.0), F32::from(1.0) / empty.select(F32::from(1.0), total));
     acc.map(|x| x * inverse);
-    let o_head = o.matrix((batch, head)).tile([BLOCK_M, width], (m_block, 0)).vectors(vector);
+    let o_head = o.matrix((batch, head)).tile([BLOCK_M, width], (m_block, 0)).vectors(vector).with_extent(1, head_dim);
     mma.partition_c(&o_head.transposed()).store(&acc);
     if row < seqlen_q && key_in_tile == 0 {
         let value = empty.select(F32::from(f32::NEG_INFINITY), (max + total.log2()) * LN_2);

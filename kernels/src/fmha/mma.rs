@@ -225,13 +225,10 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     let (k_head, v_head) = (k.matrix((batch, head_kv)), v.matrix((batch, head_kv)));
     let (k_head, v_head) = (k_head.with_extent(0, keys), v_head.with_extent(0, keys));
     let fill = |from: Tensor<T, 2>, to: &SharedTensor<T>, tile: I32, stage: I32| {
-        let mut from = from.tile([block_n, width], (tile, 0)).vectors(vector);
-        if const_expr(head_dim == width) {
-            from = from.whole_rows();
-        }
+        let from = from.tile([block_n, width], (tile, 0)).vectors(vector).with_extent(1, head_dim);
         copy(&rows_of, &rows_of.partition_global(&from), &rows_of.partition_shared(&to.stage(stage)));
     };
-    let q_head = q.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector);
+    let q_head = q.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector).with_extent(1, head_dim);
     copy(&rows_of, &rows_of.partition_global(&q_head), &rows_of.partition_shared(&q_tile));
     fill(k_head, &k_tiles, I32::from(0), I32::from(0));
     if const_expr(stages == 2) {
@@ -252,7 +249,7 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     if scale < 0.0 {
         cp_async_wait(0);
         barrier();
-        negate(&q_tile, block_m, width);
+        rows_of.partition_shared(&q_tile).map(&rows_of, |x| -x);
         barrier();
     }
     let scale_log2 = (scale.abs() * std::f32::consts::LOG2_E).max(f32::MIN_POSITIVE);
@@ -306,14 +303,19 @@ pub fn fmha_fwd_mma<T: MmaElement>(
             masked |= first_key + (block_n as i32) > causal_limit(first_row, seqlen_q, seqlen_kv);
         }
         if masked {
-            for e in constexpr(s.elements()) {
+            let first_column = first_key + column_in_tile;
+            for at in range_constexpr(count) {
                 let limit = if const_expr(geometry.causal) {
-                    keys.min(causal_limit(row + (e.row as i32), seqlen_q, seqlen_kv))
+                    keys.min(causal_limit(row + ((at * 8) as i32), seqlen_q, seqlen_kv))
                 } else {
                     keys
                 };
-                let visible = first_key + column_in_tile + (e.column as i32) < limit;
-                s.set(e.atom, e.value, visible.select(s.get(e.atom, e.value), F32::from(f32::NEG_INFINITY)));
+                // What the row sees from the thread's first column on.
+                let seen = limit - first_column;
+                for e in constexpr(s.elements().iter().filter(|e| row_of(e) == at)) {
+                    let score = s.get(e.atom, e.value);
+                    s.set(e.atom, e.value, (seen > (e.column as i32)).select(score, F32::from(f32::NEG_INFINITY)));
+                }
             }
         }
 
@@ -350,23 +352,6 @@ pub fn fmha_fwd_mma<T: MmaElement>(
     // O goes through the memory of Q, whose rows no other warp reads, to leave in rows of 16 bytes.
     mma.store_c(&acc, &q_tile);
     barrier();
-    let o_head = o.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector);
+    let o_head = o.matrix((batch, head)).tile([block_m, width], (m_block, 0)).vectors(vector).with_extent(1, head_dim);
     copy(&rows_of, &rows_of.partition_shared(&q_tile), &rows_of.partition_global(&o_head));
-}
-
-/// Changes the sign of a tile of rows in shared memory.
-#[device]
-fn negate<T: MmaElement>(tile: &SharedTensor<T>, rows: usize, columns: usize) {
-    let chunks = columns / CHUNK;
-    for round in range_constexpr((rows * chunks).div_ceil(THREADS)) {
-        let chunk = thread_id(X) + ((round * THREADS) as i32);
-        if chunk < ((rows * chunks) as i32) {
-            let place = tile.at((chunk / (chunks as i32), chunk % (chunks as i32) * (CHUNK as i32)));
-            let mut values = place.load_vec::<CHUNK>().to_array();
-            for at in range_constexpr(CHUNK) {
-                values[at] = -values[at];
-            }
-            place.store_vec(Vector::<T, CHUNK>::from(values));
-        }
-    }
 }

@@ -169,16 +169,15 @@ enum Destination<Out: Scalar> {
 /// The sizes of a product.
 #[derive(Clone, Copy)]
 struct Sizes {
-    rows: I32,
-    columns: I32,
-    inner: I32,
+    rows: Uniform<I32>,
+    columns: Uniform<I32>,
+    inner: Uniform<I32>,
 }
 
 /// `a / b`, rounded up, of what is not negative.
 #[device]
-fn divide_up(a: I32, b: usize) -> I32 {
-    let whole = (a + (b as i32 - 1)).cast::<U32>() / I32::from(b as i32).cast::<U32>();
-    whole.cast::<I32>()
+fn divide_up(a: Uniform<I32>, b: usize) -> Uniform<I32> {
+    ((a + (b as i32 - 1)).cast::<U32>() / b as u32).cast::<I32>()
 }
 
 /// C = A B. A is `[rows, inner]`; B is `[inner, columns]`, or `[columns, inner]` where tiles lie along k; C is
@@ -189,9 +188,9 @@ pub fn matmul_hopper<T: WgmmaElement, Out: Float>(
     a: TensorMap<T, 2>,
     b: TensorMap<T, 2>,
     c: TensorMap<Out, 2>,
-    rows: I32,
-    columns: I32,
-    inner: I32,
+    rows: Uniform<I32>,
+    columns: Uniform<I32>,
+    inner: Uniform<I32>,
 ) {
     multiply(&geometry, a, b, Destination::Map(c), Sizes { rows, columns, inner }, None);
 }
@@ -203,9 +202,9 @@ pub fn matmul_hopper_strided<T: WgmmaElement, Out: Float>(
     a: TensorMap<T, 2>,
     b: TensorMap<T, 2>,
     c: TensorMut<Out, 2>,
-    inner: I32,
+    inner: Uniform<I32>,
 ) {
-    let sizes = Sizes { rows: c.extent(0), columns: c.extent(1), inner };
+    let sizes = Sizes { rows: uniform(c.extent(0)), columns: uniform(c.extent(1)), inner };
     multiply(&geometry, a, b, Destination::Elements(c), sizes, None);
 }
 
@@ -216,9 +215,9 @@ pub fn matmul_hopper_scaled<T: WgmmaElement, Out: Float>(
     a: TensorMap<T, 2>,
     b: TensorMap<T, 2>,
     c: TensorMap<Out, 2>,
-    rows: I32,
-    columns: I32,
-    inner: I32,
+    rows: Uniform<I32>,
+    columns: Uniform<I32>,
+    inner: Uniform<I32>,
     scale: F32,
 ) {
     multiply(&geometry, a, b, Destination::Map(c), Sizes { rows, columns, inner }, Some(scale));
@@ -231,10 +230,10 @@ pub fn matmul_hopper_scaled_strided<T: WgmmaElement, Out: Float>(
     a: TensorMap<T, 2>,
     b: TensorMap<T, 2>,
     c: TensorMut<Out, 2>,
-    inner: I32,
+    inner: Uniform<I32>,
     scale: F32,
 ) {
-    let sizes = Sizes { rows: c.extent(0), columns: c.extent(1), inner };
+    let sizes = Sizes { rows: uniform(c.extent(0)), columns: uniform(c.extent(1)), inner };
     multiply(&geometry, a, b, Destination::Elements(c), sizes, Some(scale));
 }
 
@@ -336,7 +335,7 @@ fn multiply<T: WgmmaElement, Out: Float>(
     let order = TileOrder::grouped(row_tiles, divide_up(sizes.columns, block_n), geometry.group);
     let schedule = Schedule::in_turn(order.count());
     let steps = divide_up(sizes.inner, block_k);
-    let rank = if const_expr(cluster > 1) { cluster_rank() } else { I32::from(0) };
+    let rank = if const_expr(cluster > 1) { cluster_rank() } else { 0.into() };
 
     let a_ring = SwizzledRing::<T>::new("a", geometry.stages, block_m, block_k);
     let (b_rows, b_columns) =
@@ -375,7 +374,7 @@ fn multiply<T: WgmmaElement, Out: Float>(
         let number = consumer.number();
         let mut at = stages.start();
         let mut ticket = schedule.start();
-        let mut slot = I32::from(0);
+        let mut slot = Uniform::<I32>::from(0);
         while schedule.has(ticket) {
             let (row, column) = order.at(ticket.number());
             stages.wait(at);
@@ -421,8 +420,8 @@ fn load_b<T: WgmmaElement>(
     geometry: &HopperTiles,
     b: TensorMap<T, 2>,
     tile: SwizzledTile<T>,
-    (k, column): (I32, I32),
-    rank: I32,
+    (k, column): (Uniform<I32>, Uniform<I32>),
+    rank: Uniform<I32>,
     full: Mbarrier,
 ) {
     let share = geometry.loaded_n() / geometry.cluster;
@@ -471,11 +470,11 @@ fn store_panels<Out: Float>(
     geometry: &HopperTiles,
     c: TensorMap<Out, 2>,
     panels: SwizzledRing<Out>,
-    number: I32,
-    slot: I32,
-    (first_row, first_column): (I32, I32),
+    number: Uniform<I32>,
+    slot: Uniform<I32>,
+    (first_row, first_column): (Uniform<I32>, Uniform<I32>),
     acc: &Accumulator,
-) -> I32 {
+) -> Uniform<I32> {
     let (width, slots) = (geometry.panel(Out::BYTES), geometry.slots);
     let (row, column) = own_place();
     let leader = thread_id(X) % (WARPGROUP as i32) == 0;
@@ -507,7 +506,7 @@ fn store_panels<Out: Float>(
             tma_store_commit();
         }
         if const_expr(count % slots != 0) {
-            slot = (slot == slots as i32 - 1).select(I32::from(0), slot + 1);
+            slot = (slot == slots as i32 - 1).select(0.into(), slot + 1);
         }
     }
     slot
@@ -515,7 +514,11 @@ fn store_panels<Out: Float>(
 
 /// Writes a warpgroup's 64 rows of C as they lie in registers.
 #[device]
-fn store_elements<Out: Float>(c: TensorMut<Out, 2>, (first_row, first_column): (I32, I32), acc: &Accumulator) {
+fn store_elements<Out: Float>(
+    c: TensorMut<Out, 2>,
+    (first_row, first_column): (Uniform<I32>, Uniform<I32>),
+    acc: &Accumulator,
+) {
     let (row, column) = own_place();
     for i in range_constexpr(acc.len()) {
         let row = first_row + row + ((i / 2 % 2 * 8) as i32);

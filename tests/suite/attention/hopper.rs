@@ -52,12 +52,62 @@ fn odd_lengths() {
     }
 }
 
-/// Maxima that grow by more and by less than what lazy rescaling lets pass.
+/// Tiles are larger where there is more to do: rows from 1025 on and keys from 4097 on.
+#[test]
+fn tiles_of_long_inputs() {
+    for head_dim in [64, 96, 128] {
+        let case = Case { causal: head_dim == 64, ..Case::new(1030, 210, head_dim) };
+        check::<BF16>(&case, &case.inputs::<BF16>());
+    }
+    for head_dim in [96, 128] {
+        let case = Case::new(70, 4200, head_dim).causal();
+        check::<F16>(&case, &case.inputs::<F16>());
+    }
+}
+
+/// Keys that `size` multiplies, by their number. Tiles come from right to left.
+fn sized<T: Dtype>(case: &Case, size: impl Fn(usize) -> f64) -> Inputs {
+    let inputs = case.inputs::<T>();
+    let mut k = inputs.k.to_f64().unwrap();
+    for (key, row) in k.chunks_mut(case.head_dim).enumerate() {
+        row.iter_mut().for_each(|x| *x *= size(key % case.seqlen_kv));
+    }
+    Inputs { k: host::<T>(&k, &case.shape().kv()), ..inputs }
+}
+
+/// Scores that outgrow the reference in every tile, in one tile, or by so much that a weight against it is infinite; and
+/// in about half of the rows, as a key's score is as often negative.
+#[test]
+fn tiles_that_outgrow_the_reference() {
+    for head_dim in HEAD_DIMS {
+        for causal in [false, true] {
+            let case = Case { causal, ..Case::new(150, 330, head_dim) };
+            check::<BF16>(&case, &sized::<BF16>(&case, |key| 1.0 + 0.1 * (330 - key) as f64));
+            check::<F16>(&case, &sized::<F16>(&case, |key| if key == 70 { 30.0 } else { 1.0 }));
+            check::<BF16>(&case, &sized::<BF16>(&case, |key| if key < 9 { 1e4 } else { 1.0 }));
+        }
+    }
+}
+
+/// Scores that differ by less than the reference lets pass, and by more.
 #[test]
 fn growing_maxima() {
     for amplitude in [0.1, 3.0, 12.0] {
         let case = Case { amplitude, ..Case::new(64, 400, 128) };
         check::<BF16>(&case, &case.inputs::<BF16>());
+    }
+}
+
+/// A key that is no number makes the rows that see it no numbers, and no others.
+#[test]
+fn a_key_that_is_no_number() {
+    let case = Case::new(250, 250, 64).causal();
+    let got = case.forward::<BF16>(
+        &Device::emulator(Target::SM_90A).unwrap(),
+        &sized::<BF16>(&case, |key| if key == 100 { f64::NAN } else { 1.0 }),
+    );
+    for (row, o) in got.o.chunks(64).enumerate() {
+        assert!(o.iter().all(|o| o.is_nan() == (row >= 100)), "row {row}: {o:?}");
     }
 }
 

@@ -12,6 +12,20 @@ fn ids(y: TensorMut<I32, 1>) {
     }
 }
 
+/// Of a launch, of a block, of a warp, of a loop; in a branch, and beside plain values.
+#[kernel(block = [128, 1, 1])]
+fn uniform_values(n: Uniform<I32>, y: TensorMut<I32, 1>) {
+    let warp = uniform(warp_id());
+    let mut at = warp * 3 + uniform(block_id(X));
+    for i in range(1, n) {
+        if at + i > 5 {
+            at -= i;
+        }
+    }
+    let wide = uniform(y.at(at).load().cast::<I64>());
+    y.at(at + thread_id(X)).store(*wide.cast::<I32>());
+}
+
 #[kernel(block = [128, 1, 1])]
 fn barriers() {
     barrier();
@@ -124,6 +138,10 @@ constructs! {
     "ids" {
         of_a_warp_of_32: ids::new();
         of_a_wave_of_64: ids::new(), on GFX942;
+    }
+    "uniform values" {
+        uniform_in_a_warp_of_32: uniform_values::new();
+        uniform_in_a_wave_of_64: uniform_values::new(), on GFX942;
     }
     "synchronisation" {
         barriers_and_fences: barriers::new();

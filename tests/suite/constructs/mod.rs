@@ -26,6 +26,7 @@ const LANGUAGE: &[&str] = &[
     "casts",
     "math",
     "ids",
+    "uniform values",
     "synchronisation",
     "collectives",
     "shared memory",

@@ -14,6 +14,7 @@ mod names;
 mod ranges;
 mod refusals;
 mod state;
+mod uniform;
 
 use lacewing::prelude::*;
 use lacewing::runtime::emulator::Report;

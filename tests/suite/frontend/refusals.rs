@@ -6,7 +6,7 @@ use lacewing::{core, rt};
 use super::line_of;
 
 /// Everything that is said of a kernel, with the lines that are blamed.
-fn refusal(kernel: &impl rt::Kernel, target: Target) -> String {
+pub(super) fn refusal(kernel: &impl rt::Kernel, target: Target) -> String {
     let Err(error) = core::trace_kernel(kernel, target) else { panic!("`{}` is not refused", kernel.name()) };
     let mut text = String::new();
     for found in &error.diagnostics {

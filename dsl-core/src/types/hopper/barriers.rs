@@ -68,8 +68,8 @@ impl Mbarrier {
     /// Waits until the phase of this parity has completed; what was released before is visible after. A wait
     /// for the parity that the barrier is past already does not wait.
     #[track_caller]
-    pub fn wait(self, parity: I32) {
-        trace::emit0("lw.mbarrier_wait", &[self.address, parity.raw()], &[], Location::caller());
+    pub fn wait(self, parity: impl Into<I32>) {
+        trace::emit0("lw.mbarrier_wait", &[self.address, parity.into().raw()], &[], Location::caller());
     }
 
     /// One arrival of each active thread.
@@ -80,8 +80,8 @@ impl Mbarrier {
 
     /// One arrival of each active thread at the same mbarrier of block `rank` of the cluster.
     #[track_caller]
-    pub fn arrive_at(self, rank: I32) {
-        trace::emit0("lw.mbarrier_arrive_peer", &[self.address, rank.raw()], &[], Location::caller());
+    pub fn arrive_at(self, rank: impl Into<I32>) {
+        trace::emit0("lw.mbarrier_arrive_peer", &[self.address, rank.into().raw()], &[], Location::caller());
     }
 
     /// Announces that copies will bring `bytes` bytes in this phase, and arrives, for each active thread.
@@ -167,6 +167,6 @@ impl Drop for BarrierSetup {
 }
 
 /// The parity of a count of phases.
-pub(super) fn parity(count: I32, loc: Loc) -> I32 {
-    I32::from_raw(arith::binary(arith::Binary::BitAnd, ScalarType::I32, count.raw(), int(1, loc), loc))
+pub(super) fn parity(count: RawValue, loc: Loc) -> RawValue {
+    arith::binary(arith::Binary::BitAnd, ScalarType::I32, count, int(1, loc), loc)
 }

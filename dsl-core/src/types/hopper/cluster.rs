@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use crate::trace::{self, Attr, IrType, Loc};
-use crate::types::{I32, Scalar};
+use crate::types::{I32, Scalar, Uniform};
 
 /// Blocks of the kernel's cluster; 1 where it has none.
 pub(crate) fn blocks() -> u32 {
@@ -23,6 +23,6 @@ pub fn cluster_sync() {
 
 /// The block's number in its cluster, x fastest.
 #[track_caller]
-pub fn cluster_rank() -> I32 {
-    I32::from_raw(trace::emit1("lw.cluster_rank", &[], IrType::I32, &[], Location::caller()))
+pub fn cluster_rank() -> Uniform<I32> {
+    Uniform::assume(I32::from_raw(trace::emit1("lw.cluster_rank", &[], IrType::I32, &[], Location::caller())))
 }

@@ -15,8 +15,8 @@ mod wgmma;
 
 pub use barriers::{BarrierSetup, Mbarrier, ProxyFence, fence_proxy};
 pub use cluster::{cluster_rank, cluster_sync};
-pub use pipeline::{Cursor, Pipeline};
-pub use roles::{WarpgroupRole, uniform, warpgroup_roles};
+pub use pipeline::{Cursor, Pipeline, UniformIndex};
+pub use roles::{WarpgroupRole, warpgroup_roles};
 pub use schedule::{Schedule, Ticket, TileOrder};
 pub use swizzled::{Columns, SwizzledRing, SwizzledTile, Transposed};
 pub(crate) use tensor_map::MapUse;

@@ -4,14 +4,39 @@ use std::panic::Location;
 
 use super::barriers::{BarrierSetup, Mbarrier, parity};
 use super::cluster;
-use super::swizzled::{int, stage_value};
+use super::swizzled::int;
 use crate::ScalarType;
 use crate::rt::{Carried, Poison, State, Visitor};
-use crate::trace::{self, Attr, Loc};
+use crate::trace::{self, Attr, Loc, RawValue};
 use crate::types::arith::{self, Binary};
 use crate::types::collectives::when;
-use crate::types::place::Coordinate;
-use crate::types::{Bool, Cmp, I32, Scalar, ids};
+use crate::types::{Bool, Cmp, I32, Scalar, Uniform, ids};
+
+/// A number that a whole warp goes by, such as that of a stage.
+#[diagnostic::on_unimplemented(
+    message = "a warp goes by one number here, and the lanes of `{Self}` may have several",
+    label = "expected `Uniform<I32>`, `i32` or `usize`",
+    note = "`uniform(x)` says that all lanes have `x` alike, which the emulator checks"
+)]
+pub trait UniformIndex: Copy {
+    #[doc(hidden)]
+    fn index(self, loc: Loc) -> Uniform<I32>;
+}
+impl UniformIndex for Uniform<I32> {
+    fn index(self, _: Loc) -> Uniform<I32> {
+        self
+    }
+}
+macro_rules! host_indices {
+    ($($ty:ty)*) => { $(
+        impl UniformIndex for $ty {
+            fn index(self, loc: Loc) -> Uniform<I32> {
+                Uniform::assume(I32::from_raw(int(self as usize, loc)))
+            }
+        }
+    )* };
+}
+host_indices! { i32 usize }
 
 /// A ring of stages that one thread fills by tensor copies and warpgroups read.
 ///
@@ -67,15 +92,16 @@ impl Pipeline {
     /// The first stage in its first phase.
     #[track_caller]
     pub fn start(&self) -> Cursor {
-        let zero = I32::from_raw(int(0, Location::caller()));
+        let zero = known(int(0, Location::caller()));
         Cursor { stage: zero, phase: zero, stages: self.stages, counts: self.stages.is_power_of_two() }
     }
 
     /// The stage `stage` in its `round`-th use (from 0), for rings that are not used in turn.
     #[track_caller]
-    pub fn at(&self, stage: impl Coordinate, round: I32) -> Cursor {
+    pub fn at(&self, stage: impl UniformIndex, round: impl UniformIndex) -> Cursor {
         let loc = Location::caller();
-        Cursor { stage: stage_value(stage, loc), phase: parity(round, loc), stages: self.stages, counts: false }
+        let phase = known(parity(round.index(loc).raw(), loc));
+        Cursor { stage: stage.index(loc), phase, stages: self.stages, counts: false }
     }
 
     /// Producer: waits until the stage is empty, announces the bytes that copies will bring, and gives the
@@ -125,10 +151,10 @@ impl Pipeline {
         self.release_where(cursor, None, Location::caller());
     }
 
-    /// [`Pipeline::release`] where a condition holds that all threads of the warpgroup agree on.
+    /// [`Pipeline::release`] where a condition holds, the same for all threads of the warpgroup.
     #[track_caller]
-    pub fn release_if(&self, condition: Bool, cursor: Cursor) {
-        self.release_where(cursor, Some(condition), Location::caller());
+    pub fn release_if(&self, condition: Uniform<Bool>, cursor: Cursor) {
+        self.release_where(cursor, Some(condition.get()), Location::caller());
     }
 
     /// Consumer: the mbarrier at which the stage's releases arrive, for products that are committed to it.
@@ -187,8 +213,8 @@ pub(super) const WARPGROUP: usize = 128;
 pub struct Cursor {
     /// The stage; for a number of stages that is a power of two, the number of stages used so far, of which
     /// stage and phase are bits: one value in the loop, and compilers see what it is.
-    stage: I32,
-    phase: I32,
+    stage: Uniform<I32>,
+    phase: Uniform<I32>,
     stages: usize,
     counts: bool,
 }
@@ -205,47 +231,50 @@ impl State for Cursor {
 impl Carried for Cursor {}
 impl Poison for Cursor {
     fn poison() -> Self {
-        Cursor { stage: I32::poison(), phase: I32::poison(), stages: 1, counts: false }
+        Cursor { stage: Uniform::poison(), phase: Uniform::poison(), stages: 1, counts: false }
     }
 }
 
+/// A value that is computed from uniform ones.
+fn known(value: RawValue) -> Uniform<I32> {
+    Uniform::assume(I32::from_raw(value))
+}
+
 impl Cursor {
-    fn stage_at(self, loc: Loc) -> I32 {
+    fn stage_at(self, loc: Loc) -> Uniform<I32> {
         if !self.counts {
             return self.stage;
         }
-        I32::from_raw(arith::binary(Binary::BitAnd, ScalarType::I32, self.stage.raw(), int(self.stages - 1, loc), loc))
+        known(arith::binary(Binary::BitAnd, ScalarType::I32, self.stage.raw(), int(self.stages - 1, loc), loc))
     }
 
-    fn phase_at(self, loc: Loc) -> I32 {
+    fn phase_at(self, loc: Loc) -> Uniform<I32> {
         if !self.counts {
             return self.phase;
         }
         let shift = int(self.stages.ilog2() as usize, loc);
         let rounds = arith::binary(Binary::Shr, ScalarType::U32, self.stage.raw(), shift, loc);
-        parity(I32::from_raw(rounds), loc)
+        known(parity(rounds, loc))
     }
 
     fn after(self, loc: Loc) -> Self {
-        let binary = |op, a: I32, b| I32::from_raw(arith::binary(op, ScalarType::I32, a.raw(), b, loc));
+        let binary = |op, a: Uniform<I32>, b| arith::binary(op, ScalarType::I32, a.raw(), b, loc);
         let next = binary(Binary::Add, self.stage, int(1, loc));
         if self.counts {
-            return Cursor { stage: next, ..self };
+            return Cursor { stage: known(next), ..self };
         }
         if self.stages == 1 {
-            return Cursor { phase: binary(Binary::BitXor, self.phase, int(1, loc)), ..self };
+            return Cursor { phase: known(binary(Binary::BitXor, self.phase, int(1, loc))), ..self };
         }
-        let wraps = arith::compare(Cmp::Eq, ScalarType::I32, next.raw(), int(self.stages, loc), loc);
-        let pick = |a: I32, b: I32| {
-            I32::from_raw(trace::emit1("arith.select", &[wraps, a.raw(), b.raw()], trace::IrType::I32, &[], loc))
-        };
+        let wraps = arith::compare(Cmp::Eq, ScalarType::I32, next, int(self.stages, loc), loc);
+        let pick = |a, b| known(trace::emit1("arith.select", &[wraps, a, b], trace::IrType::I32, &[], loc));
         let flipped = binary(Binary::BitXor, self.phase, int(1, loc));
-        Cursor { stage: pick(I32::from_raw(int(0, loc)), next), phase: pick(flipped, self.phase), ..self }
+        Cursor { stage: pick(int(0, loc), next), phase: pick(flipped, self.phase.raw()), ..self }
     }
 
     /// The stage that it stands at: below the number of stages.
     #[track_caller]
-    pub fn stage(self) -> I32 {
+    pub fn stage(self) -> Uniform<I32> {
         self.stage_at(Location::caller())
     }
 

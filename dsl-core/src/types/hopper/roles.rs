@@ -4,21 +4,11 @@ use std::panic::Location;
 
 use super::pipeline::WARPGROUP;
 use super::swizzled::int;
-use crate::trace::{self, Attr, IrType, Loc};
+use crate::trace::{self, Attr, IrType};
 use crate::types::arith::{self, Binary};
-use crate::types::{Bool, Cmp, I32, Scalar, ids};
+use crate::types::uniform::agreed;
+use crate::types::{Bool, Cmp, I32, Scalar, Uniform, ids};
 use crate::{Diagnostic, ScalarType};
-
-/// A value that all lanes of the warp have alike, as a value that the compiler knows to be so: loop bounds and
-/// addresses computed from it stay in uniform registers. The whole warp must be here, and agree.
-#[track_caller]
-pub fn uniform(x: I32) -> I32 {
-    uniform_at(x, Location::caller())
-}
-
-fn uniform_at(x: I32, loc: Loc) -> I32 {
-    I32::from_raw(trace::emit1("lw.uniform", &[x.raw()], IrType::I32, &[], loc))
-}
 
 /// Some neighbouring warpgroups (128 threads) of a block with one task; [`warpgroup_roles`] makes them.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +19,7 @@ pub struct WarpgroupRole {
     registers: u32,
     /// Registers of a thread when the kernel starts.
     entry: u32,
-    warpgroup: I32,
+    warpgroup: Uniform<I32>,
 }
 
 /// Splits the block's warpgroups into roles, each of so many warpgroups with so many registers a thread.
@@ -44,8 +34,9 @@ pub fn warpgroup_roles<const N: usize>(roles: [(usize, u32); N]) -> [WarpgroupRo
     if let Some(problem) = problem(&roles, ids::block_threads() as usize, entry) {
         trace::error(loc, problem);
     }
-    let warp = uniform_at(I32::from_raw(ids::warp(loc)), loc);
-    let warpgroup = I32::from_raw(arith::binary(Binary::Shr, ScalarType::U32, warp.raw(), int(2, loc), loc));
+    let warp = agreed(ScalarType::I32, ids::warp(loc), loc);
+    let warpgroup = arith::binary(Binary::Shr, ScalarType::U32, warp, int(2, loc), loc);
+    let warpgroup = Uniform::assume(I32::from_raw(warpgroup));
     let mut first = 0;
     let mut index = 0;
     roles.map(|(count, registers)| {
@@ -91,16 +82,17 @@ fn problem(roles: &[(usize, u32)], threads: usize, entry: Option<u32>) -> Option
 impl WarpgroupRole {
     /// Whether this warpgroup has the role.
     #[track_caller]
-    pub fn is_mine(&self) -> Bool {
+    pub fn is_mine(&self) -> Uniform<Bool> {
         let loc = Location::caller();
         let compare = |op, limit| arith::compare(op, ScalarType::I32, self.warpgroup.raw(), int(limit, loc), loc);
         let starts = compare(Cmp::Ge, self.first);
         let ends = compare(Cmp::Lt, self.first + self.count);
-        Bool::from_raw(match (self.first, self.last) {
+        let mine = match (self.first, self.last) {
             (0, _) => ends,
             (_, true) => starts,
             _ => trace::emit1("arith.andi", &[starts, ends], IrType::BOOL, &[], loc),
-        })
+        };
+        Uniform::assume(Bool::from_raw(mine))
     }
 
     /// Takes the role's registers, as the first thing under [`WarpgroupRole::is_mine`].
@@ -116,13 +108,13 @@ impl WarpgroupRole {
 
     /// The warpgroup's number in the role, from 0 on.
     #[track_caller]
-    pub fn number(&self) -> I32 {
+    pub fn number(&self) -> Uniform<I32> {
         let loc = Location::caller();
         match self.first {
             0 => self.warpgroup,
             first => {
                 let own = arith::binary(Binary::Sub, ScalarType::I32, self.warpgroup.raw(), int(first, loc), loc);
-                I32::from_raw(own)
+                Uniform::assume(I32::from_raw(own))
             }
         }
     }

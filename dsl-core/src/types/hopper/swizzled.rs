@@ -5,10 +5,10 @@ use std::panic::Location;
 
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Constant, IrType, Loc, RawValue, Space};
+use crate::types::Scalar;
 use crate::types::arith::{self, Binary};
 use crate::types::place::{self, Coord, Coordinate, InShared, Indices, Place};
 use crate::types::shared::SharedAlloc;
-use crate::types::{I32, Scalar};
 use crate::{Diagnostic, ScalarType};
 
 /// What a swizzle repeats over: 8 rows of at most 128 bytes. Tiles start at multiples of it.
@@ -262,11 +262,6 @@ impl<T: Scalar> SwizzledRing<T> {
     pub fn bytes(&self) -> usize {
         self.first.bytes()
     }
-}
-
-/// A stage index as a kernel value.
-pub(super) fn stage_value(stage: impl Coordinate, loc: Loc) -> I32 {
-    I32::from_raw(stage.coordinate(loc).narrow(loc))
 }
 
 #[cfg(test)]

@@ -245,17 +245,17 @@ impl InFlight {
         self.finish(PENDING, None, Location::caller())
     }
 
-    /// [`InFlight::wait`], after what has been computed into `other` so far.
+    /// [`InFlight::wait`], after what has been computed into `other` so far: an accumulator's elements, or some of them.
     #[track_caller]
-    pub fn wait_after<const PENDING: usize>(self, other: &mut Accumulator) -> Accumulator {
+    pub fn wait_after<const PENDING: usize>(self, other: &mut [F32]) -> Accumulator {
         self.finish(PENDING, Some(other), Location::caller())
     }
 
-    fn finish(mut self, pending: usize, other: Option<&mut Accumulator>, loc: Loc) -> Accumulator {
+    fn finish(mut self, pending: usize, other: Option<&mut [F32]>, loc: Loc) -> Accumulator {
         let mut result = std::mem::take(&mut self.accumulator);
         let mut all: Vec<&mut F32> = result.values.iter_mut().collect();
         if let Some(other) = other {
-            all.extend(other.values.iter_mut());
+            all.extend(other.iter_mut());
         }
         let operands: Vec<_> = all.iter().map(|value| value.raw()).collect();
         let types = vec![IrType::F32; operands.len()];

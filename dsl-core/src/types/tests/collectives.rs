@@ -214,34 +214,31 @@ fn a_block_of_odd_size_is_reduced_by_a_tree() {
     %c2_i32 = arith.constant 2 : i32
     %3 = arith.cmpi slt, %1, %c2_i32 : i32
     scf.if %3 {
-    %7 = llvm.getelementptr %0[%1] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
     %c3_i32 = arith.constant 3 : i32
-    %8 = llvm.getelementptr %7[%c3_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
-    %9 = "lw.load"(%8) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
-    %10 = "lw.load"(%7) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
-    %11 = arith.addf %10, %9 : f32
-    "lw.store"(%11, %7) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
+    %7 = llvm.getelementptr %2[%c3_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
+    %8 = "lw.load"(%7) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
+    %9 = "lw.load"(%2) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
+    %10 = arith.addf %9, %8 : f32
+    "lw.store"(%10, %2) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
     }
     gpu.barrier
     %c1_i32 = arith.constant 1 : i32
     %4 = arith.cmpi slt, %1, %c1_i32 : i32
     scf.if %4 {
-    %7 = llvm.getelementptr %0[%1] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
-    %8 = llvm.getelementptr %7[%c2_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
-    %9 = "lw.load"(%8) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
-    %10 = "lw.load"(%7) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
-    %11 = arith.addf %10, %9 : f32
-    "lw.store"(%11, %7) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
+    %7 = llvm.getelementptr %2[%c2_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
+    %8 = "lw.load"(%7) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
+    %9 = "lw.load"(%2) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
+    %10 = arith.addf %9, %8 : f32
+    "lw.store"(%10, %2) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
     }
     gpu.barrier
     %5 = arith.cmpi slt, %1, %c1_i32 : i32
     scf.if %5 {
-    %7 = llvm.getelementptr %0[%1] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
-    %8 = llvm.getelementptr %7[%c1_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
-    %9 = "lw.load"(%8) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
-    %10 = "lw.load"(%7) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
-    %11 = arith.addf %10, %9 : f32
-    "lw.store"(%11, %7) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
+    %7 = llvm.getelementptr %2[%c1_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
+    %8 = "lw.load"(%7) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
+    %9 = "lw.load"(%2) {align = 4 : i64} : (!llvm.ptr<3>) -> f32
+    %10 = arith.addf %9, %8 : f32
+    "lw.store"(%10, %2) {align = 4 : i64} : (f32, !llvm.ptr<3>) -> ()
     }
     gpu.barrier
     %6 = "lw.load"(%0) {align = 4 : i64} : (!llvm.ptr<3>) -> f32

@@ -87,25 +87,30 @@ fn products_are_chained_without_a_wait_for_their_sums() {
 
 #[test]
 fn persistent_blocks_take_work_in_turn_or_draw_it() {
-    insta::assert_snapshot!(body(on_hopper(|(count, out): (I32, TensorMut<I32, 1>)| {
+    insta::assert_snapshot!(body(on_hopper(|(count, out): (Uniform<I32>, TensorMut<I32, 1>)| {
         let schedule = Schedule::in_turn(count);
         let mut ticket = schedule.start();
         let order = TileOrder::grouped(count, count, 4);
         let (row, column) = order.at(ticket.number());
         schedule.draw(&mut ticket);
         schedule.receive(&mut ticket);
-        out.at(row).store(column + ticket.number());
+        out.at(row).store(*(column + ticket.number()));
     })));
-    insta::assert_snapshot!(body(on_hopper(|(count, counter, out): (I32, TensorMut<I32, 1>, TensorMut<I32, 1>)| {
-        let mut setup = BarrierSetup::new();
-        let schedule = Schedule::drawn(&mut setup, "tickets", counter, count, 4);
-        setup.finish();
-        let mut producer = schedule.start();
-        let mut consumer = schedule.start();
-        schedule.draw(&mut producer);
-        schedule.receive(&mut consumer);
-        out.at(producer.number()).store(consumer.number());
-    })));
+    insta::assert_snapshot!(body(on_hopper(
+        |(count, counter, out): (Uniform<I32>, TensorMut<I32, 1>, TensorMut<I32, 1>)| {
+            let mut setup = BarrierSetup::new();
+            let schedule = Schedule::drawn(&mut setup, "tickets", counter, count, 4);
+            setup.finish();
+            let mut producer = schedule.start();
+            let mut consumer = schedule.start();
+            crate::types::collectives::when(elect_one(), || {
+                schedule.draw(&mut producer);
+                out.at(producer.number()).store(0.into());
+            });
+            schedule.receive(&mut consumer);
+            out.at(consumer.number()).store(*consumer.number());
+        }
+    )));
 }
 
 #[test]
@@ -120,15 +125,18 @@ fn schedules_that_cannot_be_are_refused() {
     };
     let body = |(counter,): (TensorMut<I32, 1>,)| {
         let mut setup = BarrierSetup::new();
-        let schedule = Schedule::drawn(&mut setup, "tickets", counter, I32::from(8), 4);
+        let schedule = Schedule::drawn(&mut setup, "tickets", counter, 8, 4);
         setup.finish();
-        let order = TileOrder::grouped(I32::from(2), I32::from(2), 0);
-        let (row, _) = order.at(schedule.start().number());
-        counter.at(row).store(row);
+        let order = TileOrder::grouped(2, 2, 0);
+        let mut ticket = schedule.start();
+        let (row, _) = order.at(ticket.number());
+        counter.at(row).store(*row);
+        schedule.draw(&mut ticket);
     };
     let kernel = Closure { body, attributes, location, params: std::marker::PhantomData };
     let found = messages(trace_kernel(&kernel, Target::SM_90A));
-    assert_eq!(found, ["work that is drawn from a counter, in a cluster", "groups of no rows of tiles"]);
+    let draws = "each lane that comes here draws a number of its own";
+    assert_eq!(found, ["work that is drawn from a counter, in a cluster", "groups of no rows of tiles", draws]);
 }
 
 #[test]

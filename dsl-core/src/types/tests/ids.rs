@@ -23,23 +23,13 @@ fn thread_numbers_know_the_block() {
     %grid_dim_y = gpu.grid_dim  y
     %3 = arith.index_cast %grid_dim_y : index to i32
     %c4_i32 = arith.constant 4 : i32
-    %thread_id_x_0 = gpu.thread_id  x upper_bound 32
-    %4 = arith.index_cast %thread_id_x_0 : index to i32
-    %thread_id_y_1 = gpu.thread_id  y upper_bound 4
-    %5 = arith.index_cast %thread_id_y_1 : index to i32
     %c32_i32 = arith.constant 32 : i32
-    %6 = arith.muli %5, %c32_i32 : i32
-    %7 = arith.addi %4, %6 : i32
-    %8 = gpu.lane_id upper_bound 32
-    %9 = arith.index_cast %8 : index to i32
-    %thread_id_x_2 = gpu.thread_id  x upper_bound 32
-    %10 = arith.index_cast %thread_id_x_2 : index to i32
-    %thread_id_y_3 = gpu.thread_id  y upper_bound 4
-    %11 = arith.index_cast %thread_id_y_3 : index to i32
-    %12 = arith.muli %11, %c32_i32 : i32
-    %13 = arith.addi %10, %12 : i32
+    %4 = arith.muli %1, %c32_i32 : i32
+    %5 = arith.addi %0, %4 : i32
+    %6 = gpu.lane_id upper_bound 32
+    %7 = arith.index_cast %6 : index to i32
     %c5_i32 = arith.constant 5 : i32
-    %14 = arith.shrui %13, %c5_i32 : i32
+    %8 = arith.shrui %5, %c5_i32 : i32
     ");
 }
 

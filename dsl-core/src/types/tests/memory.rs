@@ -13,22 +13,16 @@ fn addresses_are_computed_in_64_bits_and_zero_indices_cost_nothing() {
     insta::assert_snapshot!(text, @r#"
     %0 = arith.extsi %arg7 : i32 to i64
     %1 = arith.muli %0, %arg4 : i64
-    %2 = arith.extsi %arg7 : i32 to i64
-    %3 = arith.muli %2, %arg6 : i64
-    %4 = arith.addi %1, %3 : i64
-    %5 = llvm.getelementptr %arg0[%4] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
-    %6 = "lw.load"(%5) {align = 4 : i64} : (!llvm.ptr<1>) -> f32
-    %7 = "lw.load"(%arg0) {align = 4 : i64} : (!llvm.ptr<1>) -> f32
-    %8 = arith.extsi %arg7 : i32 to i64
-    %9 = arith.muli %8, %arg4 : i64
-    %10 = arith.extsi %arg7 : i32 to i64
-    %11 = arith.muli %10, %arg5 : i64
-    %12 = arith.addi %9, %11 : i64
-    %13 = arith.extsi %arg7 : i32 to i64
-    %14 = arith.muli %13, %arg6 : i64
-    %15 = arith.addi %12, %14 : i64
-    %16 = llvm.getelementptr %arg0[%15] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
-    %17 = "lw.load"(%16) {align = 4 : i64} : (!llvm.ptr<1>) -> f32
+    %2 = arith.muli %0, %arg6 : i64
+    %3 = arith.addi %1, %2 : i64
+    %4 = llvm.getelementptr %arg0[%3] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
+    %5 = "lw.load"(%4) {align = 4 : i64} : (!llvm.ptr<1>) -> f32
+    %6 = "lw.load"(%arg0) {align = 4 : i64} : (!llvm.ptr<1>) -> f32
+    %7 = arith.muli %0, %arg5 : i64
+    %8 = arith.addi %1, %7 : i64
+    %9 = arith.addi %8, %2 : i64
+    %10 = llvm.getelementptr %arg0[%9] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
+    %11 = "lw.load"(%10) {align = 4 : i64} : (!llvm.ptr<1>) -> f32
     "#);
 }
 

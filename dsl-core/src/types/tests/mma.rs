@@ -18,13 +18,11 @@ fn products_take_fragments() {
     %0 = "lw.shared"() {align = 128 : i64, bytes = 2048 : i64, name = "shared_array::<bf16>(1024)", offset = 0 : i64} : () -> !llvm.ptr<3>
     %1 = llvm.getelementptr %0[%arg0] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, bf16
     %2:4 = "lw.ldmatrix"(%1) {trans = false} : (!llvm.ptr<3>) -> (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
-    %3 = llvm.getelementptr %0[%arg0] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, bf16
-    %4:2 = "lw.ldmatrix"(%3) {trans = true} : (!llvm.ptr<3>) -> (vector<2xbf16>, vector<2xbf16>)
-    %5:4 = "lw.mma_sync"(%2#0, %2#1, %2#2, %2#3, %4#0, %4#1, %arg1, %arg1, %arg1, %arg1) {k = 16 : i64, kind = "bf16", m = 16 : i64, n = 8 : i64, operandSegmentSizes = array<i32: 4, 2, 4>} : (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, f32, f32, f32, f32) -> (f32, f32, f32, f32)
-    %6 = llvm.getelementptr %0[%arg0] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, bf16
-    %7 = "lw.ldmatrix"(%6) {trans = false} : (!llvm.ptr<3>) -> vector<2xbf16>
-    %8:4 = "lw.mma_sync"(%2#0, %2#1, %7, %5#0, %5#1, %5#2, %5#3) {k = 8 : i64, kind = "bf16", m = 16 : i64, n = 8 : i64, operandSegmentSizes = array<i32: 2, 1, 4>} : (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, f32, f32, f32, f32) -> (f32, f32, f32, f32)
-    %9:4 = "lw.mma_sync"(%8#0, %8#1, %8#2, %8#3, %arg1, %arg1, %8#0, %8#1, %8#2, %8#3) {k = 8 : i64, kind = "tf32", m = 16 : i64, n = 8 : i64, operandSegmentSizes = array<i32: 4, 2, 4>} : (f32, f32, f32, f32, f32, f32, f32, f32, f32, f32) -> (f32, f32, f32, f32)
+    %3:2 = "lw.ldmatrix"(%1) {trans = true} : (!llvm.ptr<3>) -> (vector<2xbf16>, vector<2xbf16>)
+    %4:4 = "lw.mma_sync"(%2#0, %2#1, %2#2, %2#3, %3#0, %3#1, %arg1, %arg1, %arg1, %arg1) {k = 16 : i64, kind = "bf16", m = 16 : i64, n = 8 : i64, operandSegmentSizes = array<i32: 4, 2, 4>} : (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, f32, f32, f32, f32) -> (f32, f32, f32, f32)
+    %5 = "lw.ldmatrix"(%1) {trans = false} : (!llvm.ptr<3>) -> vector<2xbf16>
+    %6:4 = "lw.mma_sync"(%2#0, %2#1, %5, %4#0, %4#1, %4#2, %4#3) {k = 8 : i64, kind = "bf16", m = 16 : i64, n = 8 : i64, operandSegmentSizes = array<i32: 2, 1, 4>} : (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, f32, f32, f32, f32) -> (f32, f32, f32, f32)
+    %7:4 = "lw.mma_sync"(%6#0, %6#1, %6#2, %6#3, %arg1, %arg1, %6#0, %6#1, %6#2, %6#3) {k = 8 : i64, kind = "tf32", m = 16 : i64, n = 8 : i64, operandSegmentSizes = array<i32: 4, 2, 4>} : (f32, f32, f32, f32, f32, f32, f32, f32, f32, f32) -> (f32, f32, f32, f32)
     "#);
 }
 

@@ -39,12 +39,12 @@ fn members_are_placed_by_alignment_and_unions_overlap() {
     %3 = "lw.shared"() {align = 16 : i64, bytes = 12 : i64, name = "Smem.scratch", offset = 3072 : i64} : () -> !llvm.ptr<3>
     %c72_i32 = arith.constant 72 : i32
     %4 = arith.muli %arg0, %c72_i32 : i32
+    %5 = llvm.getelementptr %1[%4] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
     %c3_i32 = arith.constant 3 : i32
-    %5 = arith.addi %4, %c3_i32 : i32
-    %6 = llvm.getelementptr %1[%5] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
+    %6 = llvm.getelementptr %5[%c3_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
+    %7 = llvm.getelementptr %2[%arg0] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
     %c128_i32 = arith.constant 128 : i32
-    %7 = arith.addi %arg0, %c128_i32 : i32
-    %8 = llvm.getelementptr %2[%7] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
+    %8 = llvm.getelementptr %7[%c128_i32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f16
     %9 = "lw.load"(%8) {align = 2 : i64} : (!llvm.ptr<3>) -> f16
     "lw.store"(%9, %6) {align = 2 : i64} : (f16, !llvm.ptr<3>) -> ()
     %10 = llvm.getelementptr %3[%arg0] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
