@@ -717,7 +717,7 @@ const COMMON: &[OpRow] = &[
         nvidia: Legal::Always,
         amd: Legal::Always,
         emulation: "a report that names thread and line, with the values",
-        nvvm: "cf.assert: a call of the driver's __assertfail with message, file and line; `?` for each value",
+        nvvm: "scf.if around a call of the driver's __assertfail with message, file and line; `?` for each value",
         rocdl: "a branch to llvm.trap; the message is lost without a device library",
     },
 ];

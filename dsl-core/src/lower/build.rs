@@ -3,7 +3,8 @@
 
 use melior::Context;
 use melior::ir::attribute::{
-    BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+    BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute,
+    StringAttribute, TypeAttribute,
 };
 use melior::ir::block::BlockLike;
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut, OperationResult};
@@ -321,13 +322,8 @@ impl<'m> Builder<'m> {
         Self { point: Point::End(block), ..*self }
     }
 
-    /// The same place with the location of the innermost helper alone, without its callers.
-    pub fn at_innermost_line(&self) -> Self {
-        let mut location = self.location;
-        while location.is_call_site() {
-            location = location.call_site_callee();
-        }
-        Self { location, ..*self }
+    pub fn context(&self) -> &'m Context {
+        self.context
     }
 
     pub fn target(&self) -> Target {
@@ -358,6 +354,15 @@ impl<'m> Builder<'m> {
 
     pub fn i64_attr(&self, value: i64) -> Attribute<'m> {
         IntegerAttribute::new(IntegerType::new(self.context, 64).into(), value).into()
+    }
+
+    pub fn symbol_attr(&self, name: &str) -> Attribute<'m> {
+        FlatSymbolRefAttribute::new(self.context, name).into()
+    }
+
+    /// Sizes of an op's groups of operands.
+    pub fn sizes_attr(&self, sizes: &[i32]) -> Attribute<'m> {
+        DenseI32ArrayAttribute::new(self.context, sizes).into()
     }
 
     pub fn unit_attr(&self) -> Attribute<'m> {
@@ -515,8 +520,8 @@ impl<'m> Builder<'m> {
         let results = ty.map(|ty| self.ty(ty)).transpose()?;
         let mut attributes = vec![
             ("intrin", self.string_attr(name)),
-            ("op_bundle_sizes", DenseI32ArrayAttribute::new(self.context, &[]).into()),
-            ("operandSegmentSizes", DenseI32ArrayAttribute::new(self.context, &[operands.len() as i32, 0]).into()),
+            ("op_bundle_sizes", self.sizes_attr(&[])),
+            ("operandSegmentSizes", self.sizes_attr(&[operands.len() as i32, 0])),
         ];
         if let Some(flags) = flags {
             attributes.push(("fastmathFlags", self.attr(&format!("#llvm.fastmath<{flags}>"))?));

@@ -17,6 +17,7 @@
 
 mod amd;
 mod arith;
+mod assertion;
 mod blackwell;
 mod build;
 mod elementary;
@@ -254,8 +255,6 @@ fn matrix_instruction(op: build::Op<'_>, which: MatrixOp, target: Target) -> Res
 
 /// Our own rewriting, in place; the result verifies.
 fn lower(module: &mut IrModule, meta: &KernelMeta) -> Result<(), Error> {
-    // The trace has no need of it; assertions lower to it.
-    module.context().get().get_or_load_dialect("cf");
     kernel::prepare(module, meta)?;
     rewrite::rewrite(module, meta)?;
     module.verify()

@@ -4,7 +4,6 @@ use super::build::{
     Builder, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
 };
 use super::memory::{load_from, store_to};
-use super::printf;
 use crate::atoms::MatrixOp;
 use crate::{Error, ScalarType, Target};
 use melior::ir::operation::OperationLike;
@@ -283,17 +282,6 @@ pub(super) fn grid_dependency<'m>(b: &Builder<'m>, op: Op<'m>, target: Target) -
         let kind = b.attr(&format!("#nvvm<grid_dep_action {kind}>"))?;
         b.op("nvvm.griddepcontrol", &[], &[], &[("kind", kind)])?;
     }
-    Ok(())
-}
-
-/// `cf.assert`, which becomes a call of the driver's `__assertfail`: it prints the message, file and
-/// line, and the launch fails with an assertion error.
-pub(super) fn assert<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
-    // The driver prints a constant text: values that it cannot have are left to the emulator.
-    let message = string(op, "message")?;
-    let message = if op.operand_count() > 1 { printf::without_conversions(&message) } else { message };
-    // The conversion reads file and line from a plain location only.
-    b.at_innermost_line().op("cf.assert", &[operand(op, 0)?], &[], &[("msg", b.string_attr(&message))])?;
     Ok(())
 }
 

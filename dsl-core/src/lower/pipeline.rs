@@ -12,18 +12,23 @@ use crate::{Diagnostic, Error, KernelMeta, ParamKind, Severity, Target};
 
 /// The conversion of everything but the module itself to the LLVM dialect.
 fn conversion(target: Target) -> String {
-    let gpu = if target.is_nvidia() {
-        // What is left over goes in LLVM's first pass, for less.
-        "convert-gpu-to-nvvm{index-bitwidth=32},convert-nvvm-to-llvm,reconcile-unrealized-casts".to_owned()
-    } else {
-        // The runtime decides how `gpu.printf` is written, and nothing else.
-        format!(
-            "convert-gpu-to-rocdl{{index-bitwidth=32 chipset={target} runtime=HIP}},reconcile-unrealized-casts,\
-             canonicalize{{region-simplify=normal}},cse"
-        )
-    };
-    format!("builtin.module(convert-scf-to-cf,gpu.module({gpu}))")
+    if target.is_nvidia() {
+        // One conversion of all dialects: `convert-gpu-to-nvvm` first folds the whole kernel, which LLVM does again.
+        // The target among the module's attributes says what becomes of `gpu` ops. Dead code goes in LLVM's first pass.
+        return format!(
+            "builtin.module(nvvm-attach-target{{chip={target}}},convert-scf-to-cf,\
+             gpu.module(convert-to-llvm{{dynamic=true}},convert-nvvm-to-llvm,reconcile-unrealized-casts))"
+        );
+    }
+    // The runtime decides how `gpu.printf` is written, and nothing else.
+    format!(
+        "builtin.module(convert-scf-to-cf,gpu.module(convert-gpu-to-rocdl{{index-bitwidth=32 chipset={target} runtime=HIP}},\
+         reconcile-unrealized-casts,canonicalize{{region-simplify=normal}},cse))"
+    )
 }
+
+/// What [`conversion`] reads of a kernel for NVIDIA as the width of `index`, which thread and block ids have.
+const INDEX_WIDTH: &str = "#dlti.dl_spec<index = 32 : i64>";
 
 /// PTX versions: the oldest that has all we emit for the chip, so that older drivers load it.
 fn ptx_version(target: Target) -> &'static str {
@@ -105,6 +110,15 @@ fn shorten(diagnostic: &mut Diagnostic) {
 
 /// Lowers a rewritten module to the LLVM dialect.
 pub(super) fn to_llvm_dialect(module: &mut IrModule, meta: &KernelMeta) -> Result<(), Error> {
+    if meta.target.is_nvidia() {
+        let width = Attribute::parse(module.context().get(), INDEX_WIDTH);
+        let width = width.ok_or_else(|| internal(INDEX_WIDTH, vec![]))?;
+        for (op, mut changeable) in ops_inside(module.module().as_operation()) {
+            if name_of(op) == "gpu.module" {
+                changeable.set_attribute("dlti.dl_spec", width);
+            }
+        }
+    }
     run(module, &conversion(meta.target))?;
     keep_loop_hints(module);
     describe_arguments(module, meta)
@@ -212,7 +226,7 @@ pub fn describe(target: Target, opt_level: u8) -> String {
     } else {
         attach_amd(target, opt_level)
     };
-    format!("{}; {llvm}", conversion(target))
+    format!("{}; {INDEX_WIDTH}; {llvm}", conversion(target))
 }
 
 /// The versions of what takes part in this process: our own and LLVM's.

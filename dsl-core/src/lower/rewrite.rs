@@ -6,7 +6,7 @@ use melior::ir::Attribute;
 use melior::ir::operation::OperationLike;
 
 use super::build::{APPROXIMATE, Builder, Elem, Op, Ty, Val, name_of, ops_inside};
-use super::{amd, arith, blackwell, elementary, hopper, memory, nvidia, printf};
+use super::{amd, arith, assertion, blackwell, elementary, hopper, memory, nvidia, printf};
 use crate::dialect::{LwOp, row};
 use crate::mlir::{IrModule, internal};
 use crate::{Error, KernelMeta, Target};
@@ -100,7 +100,7 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         }
         LwOp::Rcp => elementary::approximate_reciprocal(b, op).map(one),
         LwOp::ToFp8 => arith::to_fp8(b, op).map(one),
-        LwOp::Assert if nvidia => nvidia::assert(b, op).map(none),
+        LwOp::Assert if nvidia => assertion::assert(b, op).map(none),
         LwOp::Assert => amd::assert(b, op).map(none),
         LwOp::Uniform if !nvidia => amd::uniform(b, op).map(one),
         LwOp::MbarrierInit
