@@ -136,15 +136,14 @@ pub(super) fn shared_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Va
     if let Some(op) = maker(pointer)
         && name_of(op) == "llvm.getelementptr"
         && op.operand_count() == 2
+        && let Some(element) = pointed_to(op)
     {
-        if let Some(element) = pointed_to(op) {
-            let base = shared_address(b, operand(op, 0)?)?;
-            let index = operand(op, 1)?;
-            let index = if type_of(index)? == I64 { b.cast("arith.trunci", index, I32)? } else { index };
-            let bytes = b.constant(I32, i64::from(element.bytes()))?;
-            let offset = if element == I8 { index } else { b.binary("arith.muli", index, bytes)? };
-            return b.binary("arith.addi", base, offset);
-        }
+        let base = shared_address(b, operand(op, 0)?)?;
+        let index = operand(op, 1)?;
+        let index = if type_of(index)? == I64 { b.cast("arith.trunci", index, I32)? } else { index };
+        let bytes = b.constant(I32, i64::from(element.bytes()))?;
+        let offset = if element == I8 { index } else { b.binary("arith.muli", index, bytes)? };
+        return b.binary("arith.addi", base, offset);
     }
     b.cast("llvm.ptrtoint", pointer, I32)
 }
