@@ -140,7 +140,8 @@ fn a_store_by_one_lane_of_what_all_wrote() {
     }
 }
 
-/// Warp 1 waits in a loop for a flag in shared memory that warp 0 sets behind its data.
+/// Warp 1 waits in a loop for a flag in shared memory that warp 0 sets behind its data. Faults: 1, the lanes of warp 0 have
+/// not met; 2, the flag releases nothing; 3, the loop acquires nothing.
 #[kernel(block = [64, 1, 1])]
 fn spins(#[comptime] fault: usize, y: TensorMut<I32, 1>) {
     let flag = shared_array_named::<I32>("flag", 1);
@@ -152,16 +153,18 @@ fn spins(#[comptime] fault: usize, y: TensorMut<I32, 1>) {
     barrier();
     if warp_id() == 0 {
         data.at(lane).store(lane * 3); // <- DATA
-        if const_expr(fault == 0) {
+        if const_expr(fault != 1) {
             warp_sync();
         }
+        let tells = if const_expr(fault == 2) { Ordering::Relaxed } else { Ordering::Release };
         if elect_one() {
-            let _ = flag.at(0).atomic_exch_with(I32::from(1), Ordering::Release, Scope::Block);
+            let _ = flag.at(0).atomic_exch_with(I32::from(1), tells, Scope::Block);
         }
     } else {
         let mut seen = I32::from(0);
         while seen == 0 {
-            seen = flag.at(0).atomic_add_with(I32::from(0), Ordering::Acquire, Scope::Block);
+            let hears = if const_expr(fault == 3) { Ordering::Relaxed } else { Ordering::Acquire };
+            seen = flag.at(0).atomic_add_with(I32::from(0), hears, Scope::Block);
         }
         y.at(lane).store(data.at(31 - lane).load()); // <- TAKES DATA
     }
@@ -176,7 +179,9 @@ fn a_flag_that_a_warp_spins_on() {
         Ok(stats)
     };
     clean(Target::SM_80, |dev| run(dev, 0));
-    faulty(Target::SM_80, &[(ReportKind::Race, "TAKES DATA")], |dev| run(dev, 1));
+    for fault in [1, 2, 3] {
+        faulty(Target::SM_80, &[(ReportKind::Race, "TAKES DATA")], |dev| run(dev, fault));
+    }
 }
 
 /// Four warps tell one that they are done, at an mbarrier that is made for `count` arrivals.

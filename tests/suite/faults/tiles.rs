@@ -210,3 +210,40 @@ fn indices_that_wrap_in_a_vector() {
     let kinds = [(ReportKind::IndexOverflow, "PITCHES")];
     faulty(Target::SM_80, &kinds, |dev| run(dev, 1 << 27));
 }
+
+/// A tile goes out; the last column of the last row is left to nobody, or the store's group is never closed.
+#[kernel(block = [64, 1, 1])]
+fn goes_out(#[comptime] fault: usize, y: TensorMap<F16, 2>) {
+    let tile = SwizzledTile::<F16>::new("tile", 8, 64);
+    for row in range_constexpr(8) {
+        if const_expr(fault == 1 && row == 7) {
+            if thread_id(X) < 63 {
+                tile.at((row as i32, thread_id(X))).store(thread_id(X).cast::<F16>());
+            }
+        } else {
+            tile.at((row as i32, thread_id(X))).store(thread_id(X).cast::<F16>());
+        }
+    }
+    fence_proxy(ProxyFence::AsyncShared);
+    barrier();
+    if thread_id(X) == 0 {
+        y.store((0, 0), tile); // <- LEAVES
+        if const_expr(fault != 2) {
+            tma_store_commit();
+        }
+        tma_store_wait(0);
+    }
+}
+
+#[test]
+fn stores_of_tiles_that_are_not_whole_or_not_closed() {
+    let run = |dev: &Device, fault| {
+        let mut y = dev.tensor_zeros::<f16, 2>([8, 64])?;
+        goes_out::new(fault).grid([1, 1, 1]).launch(dev, (&mut y,))
+    };
+    clean(Target::SM_90A, |dev| run(dev, 0));
+    for report in faulty(Target::SM_90A, &[(ReportKind::Uninitialized, "LEAVES")], |dev| run(dev, 1)) {
+        assert!(report.message.contains("that nothing wrote"), "{report}");
+    }
+    faulty(Target::SM_90A, &[(ReportKind::CopyInFlight, "LEAVES")], |dev| run(dev, 2));
+}
