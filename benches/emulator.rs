@@ -50,6 +50,13 @@ fn fmha_fwd_sm_80_bounds_init(bencher: Bencher, (heads, length): (usize, usize))
     forward(bencher, Target::SM_80, Checks::none().with(Check::Initialized), heads, length);
 }
 
+/// With one of the default checks left out: the difference is what it costs.
+#[divan::bench(args = ["init", "nan", "races", "copies", "overflow"])]
+fn fmha_fwd_sm_80_without(bencher: Bencher, name: &str) {
+    let check = Check::ALL.into_iter().find(|check| check.name() == name).unwrap();
+    forward(bencher, Target::SM_80, Checks::default().without(check), 2, 256);
+}
+
 /// With every float's shadow in binary64 beside it.
 #[divan::bench(args = [(2, 256)], sample_count = 5)]
 fn fmha_fwd_sm_80_shadow(bencher: Bencher, (heads, length): (usize, usize)) {

@@ -8,9 +8,21 @@ use lacewing::runtime::{Error, LaunchStats};
 
 const SEEDS: std::ops::Range<u64> = 0..10;
 
-/// The tag of a line of this file that ends in `// <- TAG`.
-fn tag_of(line: u32) -> Option<&'static str> {
-    include_str!("faults.rs").lines().nth(line as usize - 1)?.split_once("// <- ").map(|(_, tag)| tag)
+mod sync;
+mod tiles;
+
+/// The files of these kernels.
+const SOURCES: [(&str, &str); 3] = [
+    ("faults.rs", include_str!("faults.rs")),
+    ("faults/sync.rs", include_str!("faults/sync.rs")),
+    ("faults/tiles.rs", include_str!("faults/tiles.rs")),
+];
+
+/// The tag of a line that ends in `// <- TAG`.
+fn tag_of(report: &Report) -> Option<&'static str> {
+    let location = report.location.as_ref()?;
+    let (_, text) = SOURCES.iter().find(|(file, _)| location.file.ends_with(file))?;
+    text.lines().nth(location.line as usize - 1)?.split_once("// <- ").map(|(_, tag)| tag)
 }
 
 /// The reports under every seed, each of a kind and at a line that `allowed` has.
@@ -30,8 +42,7 @@ fn faulty(
                 continue;
             }
         };
-        let location = report.location.as_ref().filter(|location| location.file.ends_with("faults.rs"));
-        let tag = location.and_then(|location| tag_of(location.line));
+        let tag = tag_of(&report);
         if tag.is_none_or(|tag| !allowed.contains(&(report.kind, tag))) {
             wrong.push(format!("seed {seed}: {}: {report}", report.kind));
         }
@@ -630,10 +641,10 @@ fn all_arrive(#[comptime] one: bool, y: TensorMut<I32, 1>) {
                 full.arrive();
             }
         } else {
-            full.arrive();
+            full.arrive(); // <- ALL ARRIVE
         }
     } else {
-        full.wait(I32::from(0)); // <- ONE PHASE
+        full.wait(I32::from(0));
         y.at(lane_id()).store(tile.at(31 - lane_id()).load());
     }
 }
@@ -645,8 +656,8 @@ fn a_warp_that_arrives_where_one_thread_should() {
         all_arrive::new(one).grid([1, 1, 1]).launch(dev, (&mut y,))
     };
     clean(Target::SM_90A, |dev| run(dev, true));
-    for report in faulty(Target::SM_90A, &[(ReportKind::Deadlock, "ONE PHASE")], |dev| run(dev, false)) {
-        assert!(report.to_string().contains("which is in phase 32 (parity 0)"), "{report}");
+    for report in faulty(Target::SM_90A, &[(ReportKind::Mbarrier, "ALL ARRIVE")], |dev| run(dev, false)) {
+        assert!(report.message.contains("32 lanes arrive together at the mbarrier"), "{report}");
     }
 }
 

@@ -6,7 +6,7 @@ use super::asynchronous::op::AsyncOp;
 use super::asynchronous::state::{LateFault, Wait, entry_registers};
 use super::blame::Scene;
 use super::exec::warp::{Fault, FaultKind};
-use super::memory::{Conflict, Touch};
+use super::memory::{Conflict, Missing, Touch};
 use super::op::{Op, Pc};
 use super::report::{Report, ReportKind};
 use super::schedule::Position;
@@ -82,7 +82,7 @@ impl Scene<'_> {
     ) {
         let earlier = conflict.earlier;
         let by_async = earlier.pc().and_then(|pc| self.async_noun(pc));
-        if conflict.unfenced {
+        if conflict.missing == Missing::ProxyFence {
             report.message = format!("{}: no proxy fence between them", report.message);
             report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
             report.notes.push(format!(
@@ -90,6 +90,13 @@ impl Scene<'_> {
             ));
             report.help =
                 Some("put `fence_proxy(ProxyFence::AsyncShared)` behind the stores, in the threads that store, then the barrier".into());
+            return;
+        }
+        if by_async.is_none() && conflict.missing == Missing::WarpSync {
+            let (edge, help) = self.unmet(earlier);
+            report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
+            report.notes.push(edge);
+            report.help = Some(help.into());
             return;
         }
         let (edge, help) = match (by_async, conflict.earlier_read) {
@@ -160,6 +167,16 @@ impl Scene<'_> {
                 ReportKind::Mbarrier,
                 format!("an arrival too many at the mbarrier {}: its phase has {count}", self.mbarrier(*address)),
                 "make the mbarrier for as many arrivals as threads arrive in a phase",
+            ),
+            F::PhasesAtOnce { address, count, lanes } => (
+                ReportKind::Mbarrier,
+                format!(
+                    "{lanes} lanes arrive together at the mbarrier {}, of which {count} complete{} a phase",
+                    self.mbarrier(*address),
+                    if *count == 1 { "s" } else { "" }
+                ),
+                "let one lane arrive, as by `if elect_one()`, or make the mbarrier for as many arrivals as threads arrive \
+                 in a phase",
             ),
             F::BarrierOverflow { address, bytes, .. } => (
                 ReportKind::Mbarrier,
@@ -313,7 +330,19 @@ impl Scene<'_> {
                     barrier.parity(),
                     barrier.count,
                 );
+                let text = match barrier.last_arrival.filter(|_| barrier.unnoticed > 1) {
+                    Some(pc) => format!(
+                        "{text}; {} phases have completed without a wait for any, the last arrival was{}",
+                        barrier.unnoticed,
+                        self.spot(pc)
+                    ),
+                    None => text,
+                };
                 let help = match () {
+                    () if barrier.unnoticed > 1 => {
+                        "more arrive in a phase than the mbarrier is made for, so that it completes too often: make it for \
+                         as many arrivals as threads arrive in a phase"
+                    }
                     () if arrived == 0 && barrier.bytes == 0 && barrier.phase > 0 => {
                         "nothing has arrived in this phase: is it the phase before that is meant (the other parity)?"
                     }

@@ -2,7 +2,7 @@
 
 use super::asynchronous::op::AsyncOp;
 use super::blame::{Scene, unflatten};
-use super::memory::{BlockConflict, Conflict, Epoch, Touch};
+use super::memory::{BlockConflict, Conflict, Epoch, Missing, Touch};
 use super::op::{Access, Op, Pc};
 use super::report::{Report, ReportKind};
 
@@ -33,6 +33,15 @@ impl Scene<'_> {
     fn is_copy(&self, epoch: Epoch) -> bool {
         let op = epoch.pc().and_then(|pc| self.program.ops.get(pc as usize));
         matches!(op, Some(Op::CopyAsync { .. }))
+    }
+
+    /// A lane has told others of what it did, by an arrival or an atomic, and not of what its warp's other lanes did.
+    pub(super) fn unmet(&self, earlier: Epoch) -> (String, &'static str) {
+        let warp = earlier.warp() % self.program.warps().max(1);
+        (
+            format!("another lane of warp {warp} has arrived since, and no `warp_sync()` lies between the two"),
+            "put a `warp_sync()` before the arrival: a lane's arrival tells of what it did itself, and of what it has met",
+        )
     }
 
     /// Two accesses to shared memory that nothing orders.
@@ -67,7 +76,7 @@ impl Scene<'_> {
         let place = self.earlier_place(earlier);
         let message = format!("race in shared memory: nothing orders this {verb} of {what} and the {noun}{place}");
         let mut report = self.at(ReportKind::Race, message, pc);
-        if by_async.is_some() || conflict.unfenced || self.async_noun(pc).is_some() {
+        if by_async.is_some() || conflict.missing == Missing::ProxyFence || self.async_noun(pc).is_some() {
             self.explain_async(&mut report, warp, conflict, noun, verb);
             report.address = Some(address);
             return report;
@@ -83,6 +92,7 @@ impl Scene<'_> {
                 "only the thread that started the copy has waited for it".to_owned(),
                 "put a `barrier()` between `cp_async_wait(..)` and the first use by other threads",
             ),
+            () if conflict.missing == Missing::WarpSync => self.unmet(earlier),
             () if same_warp => (
                 format!("both are lanes of warp {warp}, and no `warp_sync()` or barrier lies between"),
                 "put a `warp_sync()` between the two: lanes of a warp do not run in lockstep",

@@ -145,6 +145,28 @@ impl Isa for Avx2 {
     }
 }
 
+/// A piece of work that is worth compiling for each instruction set.
+pub(crate) trait Vectorised {
+    type Output;
+
+    /// Does it; to be inlined, so that it has the caller's instructions.
+    fn run<I: Isa>(self) -> Self::Output;
+}
+
+/// Does a piece of work with the instructions of `I`, from code that is not compiled for them.
+pub(crate) fn run_on<I: Isa, W: Vectorised>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if I::FMA {
+        #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+        fn with_avx2<W: Vectorised>(work: W) -> W::Output {
+            work.run::<Avx2>()
+        }
+        // SAFETY: an instruction set with FMA is chosen only where `has_avx2` holds.
+        return unsafe { with_avx2(work) };
+    }
+    work.run::<Baseline>()
+}
+
 /// Whether the host has the instructions of [`Avx2`].
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {

@@ -380,9 +380,12 @@ impl Grid<'_> {
                 bytes,
                 shift: program.cell_shift(true),
                 warps: program.warps() as usize,
+                threads: program.block_threads(),
+                width: program.target.warp_size(),
                 blocks: blocks as usize,
                 lockstep: program.target.is_amd(),
                 has_atomics: program.atomics.iter().any(|op| op.shared),
+                has_matrices: !program.matrix_loads.is_empty(),
                 asynchronous: program.has_async,
             }))
         });

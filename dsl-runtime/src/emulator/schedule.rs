@@ -1,5 +1,6 @@
 //! The scheduler of a cluster of blocks, mostly of one: one warp at a time runs until it stops; a seeded choice
-//! picks the next. Copies land when no warp can run.
+//! picks the next. Warps in loops on memory stop now and then, and go on when all others have stopped. Copies land when no
+//! warp can run.
 
 use super::asynchronous::mbarrier::Mbarrier;
 use super::asynchronous::state::{LandFault, LateFault, Wait};
@@ -93,6 +94,8 @@ struct Scheduler<'a, 'm> {
     memories: &'a [BlockMemory<'m>],
     status: Vec<Status>,
     ready: Vec<usize>,
+    /// Warps in loops on memory, which run again when no other can.
+    spinning: Vec<usize>,
     barriers: Vec<Barriers>,
 }
 
@@ -110,6 +113,7 @@ pub(crate) fn run_cluster(
         memories,
         status: vec![Status::Ready; warps.len()],
         ready: (0..warps.len()).collect(),
+        spinning: Vec::new(),
         barriers: memories.iter().map(|_| Barriers::default()).collect(),
     };
     loop {
@@ -124,9 +128,12 @@ pub(crate) fn run_cluster(
         if scheduler.status.iter().all(|&status| status == Status::Done) {
             return scheduler.end();
         }
-        if !scheduler.land(random)? {
+        let landed = scheduler.land(random)?;
+        let spinning = std::mem::take(&mut scheduler.spinning);
+        if !landed && spinning.is_empty() {
             return Err(scheduler.stuck(warps));
         }
+        scheduler.ready.extend(spinning);
     }
 }
 
@@ -181,6 +188,11 @@ impl Scheduler<'_, '_> {
                 Status::Ready
             }
             Stop::Wait(wait) => Status::Waiting(wait),
+            Stop::Spins => {
+                self.spinning.push(index);
+                self.wake();
+                return Ok(());
+            }
             Stop::Wraps => Status::Ready,
             Stop::Fault(fault) => return Self::fail(rank, BlockFailure::Fault { warp: number, fault }),
         };

@@ -130,21 +130,25 @@ fn one_packed_tensor() {
     let part = |part| Layout::packed(case.shape().q(), part, 3);
     check::<BF16>(&case, &[part(0), part(1), part(2), Layout::sequence_major(case.shape().q())]);
 
-    // The three really share a buffer.
     let device = Device::emulator(Target::SM_80).unwrap();
     let inputs = case.inputs::<F16>();
-    let layout = part(0);
-    let packed = device.tensor_zeros::<<F16 as Scalar>::Host, 1>([layout.elements]).unwrap();
+    assert!(packed_forward::<F16>(&case, &inputs, &device).same(&case.forward::<F16>(&device, &inputs)));
+}
+
+/// Runs `fmha_fwd` on Q, K and V that are views of one buffer.
+pub(super) fn packed_forward<T: Dtype>(case: &Case, inputs: &Inputs, device: &Device) -> Got {
+    let part = |part| Layout::packed(case.shape().q(), part, 3);
+    let packed = device.tensor_zeros::<T::Host, 1>([part(0).elements]).unwrap();
     let view = |index: usize, from: &HostTensor| {
-        let mut view = packed.as_strided(part(index).offset, case.shape().q(), layout.strides).unwrap();
+        let mut view = packed.as_strided(part(index).offset, case.shape().q(), part(index).strides).unwrap();
         view.copy_from(&from.to_vec().unwrap()).unwrap();
         view
     };
     let tensors = OnDevice { q: view(0, &inputs.q), k: view(1, &inputs.k), v: view(2, &inputs.v) };
-    let mut outputs = Outputs::new(&device, &case.shape());
-    let lengths = case.lengths_on(&device);
-    tensors.forward(&case, &lengths).fmha_fwd::<F16>(&mut outputs.o, &mut outputs.lse).unwrap();
-    assert!(outputs.read().same(&case.forward::<F16>(&device, &inputs)));
+    let mut outputs = Outputs::new(device, &case.shape());
+    let lengths = case.lengths_on(device);
+    tensors.forward(case, &lengths).fmha_fwd::<T>(&mut outputs.o, &mut outputs.lse).unwrap();
+    outputs.read()
 }
 
 /// Elements of a row that are no neighbours: the kernels load them one by one.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Inputs that are one number each.
-fn constant<T: Dtype>(case: &Case, q: f64, k: f64, v: f64) -> Inputs {
+pub(super) fn constant<T: Dtype>(case: &Case, q: f64, k: f64, v: f64) -> Inputs {
     let shape = case.shape();
     let tensor = |x: f64, shape: [usize; 4]| host::<T>(&vec![x; shape.iter().product()], &shape);
     Inputs { q: tensor(q, shape.q()), k: tensor(k, shape.kv()), v: tensor(v, shape.kv()) }

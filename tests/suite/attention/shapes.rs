@@ -2,7 +2,7 @@
 
 use super::*;
 
-const HEAD_DIMS: [usize; 10] = [16, 32, 40, 64, 80, 96, 128, 160, 192, 256];
+pub(super) const HEAD_DIMS: [usize; 10] = [16, 32, 40, 64, 80, 96, 128, 160, 192, 256];
 
 /// (Sq, Sk) of which each meets each head dimension.
 const SMALL: [(usize, usize); 10] =
@@ -13,7 +13,7 @@ const MEDIUM: [(usize, usize); 6] = [(128, 192), (256, 256), (256, 512), (384, 2
 const LARGE: [(usize, usize, usize, bool); 4] =
     [(1024, 1024, 128, true), (1023, 1024, 32, false), (1024, 1023, 64, true), (2048, 2048, 64, true)];
 /// Query heads on key heads: each its own, in groups, and all on one.
-const HEADS: [(usize, usize); 3] = [(2, 2), (6, 2), (3, 1)];
+pub(super) const HEADS: [(usize, usize); 3] = [(2, 2), (6, 2), (3, 1)];
 
 /// Every pair of `seqlen_q` and `seqlen_kv` of the lists above.
 pub(super) fn every_length() -> impl Iterator<Item = (usize, usize)> {

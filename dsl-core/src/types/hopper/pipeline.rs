@@ -164,7 +164,8 @@ impl Pipeline {
         self.empty.of(cursor.stage_at(loc), loc)
     }
 
-    /// Consumer: the warp has read the stage itself. All its lanes call it; one arrives.
+    /// Consumer: the warp has read the stage itself. All its lanes call it, behind a `warp_sync()` where they have read by
+    /// themselves; one arrives.
     #[track_caller]
     pub fn release_warp(&self, cursor: Cursor) {
         let loc = Location::caller();

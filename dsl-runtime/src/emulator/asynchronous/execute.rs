@@ -88,7 +88,12 @@ pub(crate) fn execute<I: Isa>(
 ) -> Flow {
     let Some(op) = program.asynchronous.get(table as usize) else { return Flow::Next };
     let simple = match *op {
-        AsyncOp::Uniform { d, a, halves } => Some(uniform(regs, (d, a, halves), warp.existing, mask)),
+        AsyncOp::Uniform { d, a, halves } => {
+            if let Some(races) = block.races {
+                races.borrow_mut().agree(warp.index);
+            }
+            Some(uniform(regs, (d, a, halves), warp.existing, mask))
+        }
         AsyncOp::NamedBarrier { id, index, threads, sync } => {
             Some(named_barrier(regs, (id, index), (threads, sync), warp.existing, mask))
         }
@@ -364,14 +369,14 @@ impl Context<'_, '_, '_> {
                 return Err(broken(lane, AsyncFault::BarrierAgain { address: at, made }));
             }
             let who = Toucher { warp: self.warp, lane, pc: self.pc };
-            let mut maker = (0, 0);
+            let mut maker = Epoch::default();
             let mut nothing = crate::emulator::memory::Knowledge::default();
             if let Some(mut races) = self.races() {
                 races
                     .check(who, at as usize, 8, Touch::Write)
                     .map_err(|conflict| (lane, FaultKind::Race { conflict, access, touch: Touch::Write }))?;
                 races.reserve(who, at as usize, 8);
-                maker = races.moment(self.warp);
+                maker = races.moment_of(who);
                 nothing = races.nothing();
             }
             // With the shadow of races, that tells of accesses to these bytes.
@@ -407,6 +412,8 @@ impl Context<'_, '_, '_> {
     }
 
     fn barrier_arrive(&mut self, address: Reg, rank: Option<Reg>, bytes: Option<u32>, access: u32) -> Step<Flow> {
+        // The mbarrier of the first lane, and its phase before.
+        let mut first = None;
         for lane in lanes(self.mask) {
             let at = self.regs.lane::<u32>(address, lane as usize);
             self.range(at, 8, access, lane, Action::Update)?;
@@ -418,15 +425,22 @@ impl Context<'_, '_, '_> {
             self.barrier(rank, at, lane, false)?;
             let races = self.state.races;
             if let Some(races) = races.filter(|_| rank != self.block.rank) {
-                let (component, tick) = races.borrow().moment(self.warp);
-                self.state.arrives_from_afar(rank, component, (tick, self.pc));
+                let moment = races.borrow().moment_of(Toucher { warp: self.warp, lane, pc: self.pc });
+                self.state.arrives_from_afar(rank, moment, self.pc);
             }
             let Some(barrier) = self.state.barrier(rank, at) else { continue };
             if let Some(races) = races {
-                races.borrow_mut().release_to(self.warp, &mut barrier.current);
+                races.borrow_mut().release_to(self.warp, self.mask, &mut barrier.current);
             }
+            barrier.last_arrival = Some(self.pc);
+            let (_, before) = *first.get_or_insert(((rank, at), barrier.phase));
             let arrived = bytes.map_or(Ok(()), |bytes| barrier.expect(bytes)).and_then(|()| barrier.arrive());
             let (count, bytes) = (barrier.count, barrier.bytes);
+            // Lanes that arrive together mean one phase.
+            if barrier.phase > before + 1 && first.is_some_and(|(place, _)| place == (rank, at)) {
+                let lanes = self.mask.count_ones();
+                return Err(broken(lane, AsyncFault::PhasesAtOnce { address: at, count, lanes }));
+            }
             match arrived {
                 Ok(completed) => self.state.woken |= completed,
                 Err(overflow) => {
@@ -461,7 +475,10 @@ impl Context<'_, '_, '_> {
             }
             self.state.waited(self.block.rank, at);
             if let (Some(races), Some(barrier)) = (races, self.state.barrier(self.block.rank, at)) {
-                races.borrow_mut().acquire(self.warp, &barrier.done);
+                races.borrow_mut().acquire(self.warp, self.mask, &barrier.done);
+            }
+            if let Some(barrier) = self.state.barrier(self.block.rank, at) {
+                barrier.unnoticed = 0;
             }
             last = Some(at);
         }
@@ -472,13 +489,13 @@ impl Context<'_, '_, '_> {
         let mut own = None;
         if let Some(mut races) = self.races() {
             if kind == ProxyFence::Async {
-                races.fence_proxy(self.warp);
+                races.fence_proxy(self.warp, self.mask);
             }
             own = Some(races.moment(self.warp).0);
         }
         // Either fence makes this warp's new mbarriers known to the copy engine.
         if let (Some(own), Some(block)) = (own, self.state.blocks.get_mut(self.block.rank as usize)) {
-            block.barriers.values_mut().filter(|barrier| barrier.maker.0 == own).for_each(|b| b.fenced = true);
+            block.barriers.values_mut().filter(|barrier| barrier.maker.warp() == own).for_each(|b| b.fenced = true);
         }
         Ok(Flow::Next)
     }
@@ -515,7 +532,7 @@ impl Context<'_, '_, '_> {
             }
             self.range(destination, bytes, op.access, lane, Action::Write)?;
             self.range(barrier, 8, op.barrier_access, lane, Action::Update)?;
-            let known = self.races().map(|mut races| races.snapshot(self.warp)).unwrap_or_default();
+            let known = self.races().map(|mut races| races.snapshot(self.warp, 1 << lane)).unwrap_or_default();
             let blocks = self.state.blocks.len() as u32;
             let receivers = if op.multicast == 0 { 1 << self.block.rank } else { op.multicast };
             if receivers >> blocks != 0 {
@@ -591,7 +608,7 @@ impl Context<'_, '_, '_> {
             self.range(source, bytes, op.access, lane, Action::Read)?;
             let mut known = crate::emulator::memory::Knowledge::default();
             if let Some(mut races) = self.races() {
-                known = races.snapshot(self.warp);
+                known = races.snapshot(self.warp, 1 << lane);
                 let who = Toucher { warp: self.warp, lane: Epoch::TOGETHER, pc: self.pc };
                 races.note_async_read(who, source as usize, bytes as usize, true);
             }
@@ -676,7 +693,7 @@ impl Context<'_, '_, '_> {
             return Err(at_store(FaultKind::Access { error, access, shared: true, action: Action::Read }));
         }
         if let Some(mut races) = self.races() {
-            let who = Toucher { warp: self.warp, lane: Epoch::TOGETHER, pc: store.pc };
+            let who = Toucher { warp: self.warp, lane: store.lane, pc: store.pc };
             let checked = races.check_async(BulkAccess { who, known: &store.known }, at, len, false);
             races.note_async_read(who, at, len, false);
             checked.map_err(|conflict| at_store(FaultKind::Race { conflict, access, touch: Touch::Read }))?;
@@ -706,7 +723,7 @@ impl Context<'_, '_, '_> {
         if let Some(block) = self.state.blocks.get_mut(self.block.rank as usize) {
             block.step(self.warp, self.pc, bases).map_err(|fault| broken(0, fault))?;
         }
-        let known = self.races().map(|mut races| races.snapshot(self.warp)).unwrap_or_default();
+        let known = self.races().map(|mut races| races.snapshot(self.warp, u64::MAX)).unwrap_or_default();
         let pending = Pending::new(self.pc, table, (bases[0], bases[1]), known);
         let (rank, warp) = (self.block.rank, self.warp);
         let component = self.state.products_component(rank, warp as usize / 4);

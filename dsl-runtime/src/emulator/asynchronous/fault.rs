@@ -15,6 +15,8 @@ pub(crate) enum AsyncFault {
     BarrierUnseen { address: u32, made: Pc },
     /// The copy engine may not know the mbarrier yet.
     BarrierUnfenced { address: u32, made: Pc },
+    /// Lanes that arrive together complete more than one phase.
+    PhasesAtOnce { address: u32, count: u32, lanes: u32 },
     /// Too many arrivals or bytes.
     BarrierOverflow { address: u32, overflow: Overflow, count: u32, bytes: i64 },
     /// There is no such block in the cluster.

@@ -1,6 +1,6 @@
 //! One mbarrier: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
 
-use crate::emulator::memory::Knowledge;
+use crate::emulator::memory::{Epoch, Knowledge};
 use crate::emulator::op::Pc;
 
 /// Largest number of arrivals and of pending bytes (PTX ISA, "Contents of the mbarrier object").
@@ -19,10 +19,13 @@ pub(crate) struct Mbarrier {
     pub(crate) expected: i64,
     /// Number of the current phase: that of those completed.
     pub(crate) phase: u64,
+    /// Phases that have completed since the last wait that went through, and where the last arrival was.
+    pub(crate) unnoticed: u64,
+    pub(crate) last_arrival: Option<Pc>,
     /// Where it was made.
     pub(crate) made: Pc,
-    /// The warp that made it, as a component of the clocks, and when.
-    pub(crate) maker: (u32, u32),
+    /// The thread that made it, and when.
+    pub(crate) maker: Epoch,
     /// Whether its maker has made it known to the copy engine.
     pub(crate) fenced: bool,
     /// The component of what copies complete here, from the first copy on.
@@ -43,7 +46,7 @@ pub(crate) enum Overflow {
 }
 
 impl Mbarrier {
-    pub(crate) fn new(count: u32, made: Pc, maker: (u32, u32), nothing: Knowledge) -> Self {
+    pub(crate) fn new(count: u32, made: Pc, maker: Epoch, nothing: Knowledge) -> Self {
         let (current, done) = (nothing.clone(), nothing);
         Self {
             count,
@@ -51,6 +54,8 @@ impl Mbarrier {
             bytes: 0,
             expected: 0,
             phase: 0,
+            unnoticed: 0,
+            last_arrival: None,
             made,
             maker,
             fenced: false,
@@ -94,6 +99,7 @@ impl Mbarrier {
             return false;
         }
         self.phase += 1;
+        self.unnoticed += 1;
         self.pending = self.count;
         self.expected = 0;
         let current = std::mem::take(&mut self.current);
@@ -109,7 +115,7 @@ mod tests {
     use super::*;
 
     fn barrier(count: u32) -> Mbarrier {
-        Mbarrier::new(count, 0, (0, 0), Knowledge::default())
+        Mbarrier::new(count, 0, Epoch::default(), Knowledge::default())
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) mod execute;
 pub(crate) mod fault;
 pub(crate) mod mbarrier;
 pub(crate) mod op;
-mod operand;
+pub(crate) mod operand;
 mod product;
 pub(crate) mod state;
 pub(crate) mod tcgen05;

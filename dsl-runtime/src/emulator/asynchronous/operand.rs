@@ -95,6 +95,14 @@ fn fp8(ty: InputType) -> Fp8 {
     if ty == InputType::E4m3 { Fp8::E4m3 } else { Fp8::E5m2 }
 }
 
+/// Where register `index` of A begins, of those of all steps: row and k, by the atom's layout. It is eight rows from there
+/// on, in each of which four lanes have adjacent bytes.
+pub(crate) fn first_of_a(spec: &WgmmaSpec, index: usize) -> (usize, usize) {
+    let ([m, _, step], registers) = (spec.shape, spec.a.registers().max(1));
+    let first = spec.a.tv.index(0, index % registers * spec.a.pack);
+    (first % m, index / registers * step + first / m)
+}
+
 impl Gather<'_> {
     /// Reads one chunk. The ranges of the operand have been checked.
     #[inline(always)]
@@ -158,12 +166,9 @@ impl Gather<'_> {
         (fragments, spec): (&[Reg], &WgmmaSpec),
         a: &mut [f32],
     ) -> bool {
-        let ([m, _, step], k, registers) = (spec.shape, self.k, spec.a.registers());
-        let mut safe = true;
+        let (k, mut safe) = (self.k, true);
         for (index, &reg) in fragments.iter().enumerate() {
-            // A register is eight rows from its first element on, in each of which four lanes have adjacent bytes.
-            let first = spec.a.tv.index(0, index % registers * spec.a.pack);
-            let (first_row, first_k) = (first % m, index / registers * step + first / m);
+            let (first_row, first_k) = first_of_a(spec, index);
             let rows: [[u16; 8]; 8] = bytemuck::cast(regs.read::<u32>(reg));
             for (row, chunk) in rows.iter().enumerate() {
                 let at = (first_row + row) * k + first_k;

@@ -10,7 +10,7 @@ use super::tensor_memory::{TensorFault, TensorMemory};
 use super::transfer::{Transfer, load_box};
 use super::wgmma::WgmmaQueue;
 use crate::emulator::exec::warp::FaultKind;
-use crate::emulator::memory::{COMPONENTS, GlobalMemory, Knowledge, Region, SharedMemory, SharedRaces};
+use crate::emulator::memory::{COMPONENTS, Epoch, GlobalMemory, Knowledge, Region, SharedMemory, SharedRaces};
 use crate::emulator::op::Pc;
 use crate::emulator::program::Program;
 
@@ -50,7 +50,7 @@ pub(crate) struct BlockState {
     pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
     pub(crate) tensor: TensorMemory,
     /// The last arrival of each warp of another block, by the warp's component of the clocks: when and where.
-    arrivals: BTreeMap<u32, (u32, Pc)>,
+    arrivals: BTreeMap<u32, (Epoch, Pc)>,
 }
 
 /// What the warps of a cluster share.
@@ -254,9 +254,9 @@ impl<'a> AsyncState<'a> {
     }
 
     /// A warp of another block arrives at an mbarrier of this one.
-    pub(crate) fn arrives_from_afar(&mut self, rank: u32, component: u32, moment: (u32, Pc)) {
+    pub(crate) fn arrives_from_afar(&mut self, rank: u32, moment: Epoch, pc: Pc) {
         if let Some(block) = self.blocks.get_mut(rank as usize) {
-            block.arrivals.insert(component, moment);
+            block.arrivals.insert(moment.warp(), (moment, pc));
         }
     }
 
@@ -267,7 +267,7 @@ impl<'a> AsyncState<'a> {
             races.enter(rank);
             let warps = block.registers.len() as u32;
             let unseen =
-                |&(&from, &(tick, _)): &(&u32, &(u32, Pc))| !(0..warps).any(|warp| races.has_seen(warp, (from, tick)));
+                |(_, (moment, _)): &(&u32, &(Epoch, Pc))| !(0..warps).any(|warp| races.has_seen(warp, *moment));
             let (&from, &(_, pc)) = block.arrivals.iter().find(unseen)?;
             let fault = AsyncFault::MayHaveEnded { rank };
             Some(LateFault { rank: from / warps, warp: Some(from % warps), pc, fault })
@@ -380,7 +380,7 @@ impl<'a> AsyncState<'a> {
         if let Some(races) = self.races {
             let races = &mut *races.borrow_mut();
             races.enter(rank);
-            races.release_to(warp, &mut self.cluster.current);
+            races.release_to(warp, u64::MAX, &mut self.cluster.current);
         }
         self.cluster.arrived += 1;
         self.settle_cluster();
@@ -391,7 +391,7 @@ impl<'a> AsyncState<'a> {
         if let Some(races) = self.races {
             let races = &mut *races.borrow_mut();
             races.enter(rank);
-            races.acquire(warp, &self.cluster.done);
+            races.acquire(warp, u64::MAX, &self.cluster.done);
         }
     }
 

@@ -17,10 +17,10 @@ use crate::emulator::exec::access::AccessError;
 use crate::emulator::exec::matrix::COLUMNS as ORDER;
 use crate::emulator::exec::numbers::Moment;
 use crate::emulator::exec::warp::{Action, FaultKind};
-use crate::emulator::isa::{Baseline, Isa};
+use crate::emulator::isa::{Isa, Vectorised, run_on};
 use crate::emulator::lanes::{LANES as WARP, MaskReg, Reg};
 use crate::emulator::memory::{
-    AccessFault, BulkAccess, Bytes, Epoch, Knowledge, Region, SharedMemory, TensorOrder, Touch, Toucher,
+    AccessFault, BulkAccess, Bytes, Knowledge, Region, SharedMemory, TensorOrder, Touch, Toucher,
 };
 use crate::emulator::op::Pc;
 
@@ -125,19 +125,8 @@ impl Product {
         [(&self.op.a, self.a_base), (&self.op.b, self.b_base)]
     }
 
-    fn run_on<I: Isa>(&self, shared: &SharedMemory, memory: &mut TensorMemory) -> Vec<Special> {
-        #[cfg(target_arch = "x86_64")]
-        if I::FMA {
-            // SAFETY: an instruction set with FMA is chosen only where `has_avx2` holds.
-            return unsafe { self.run_avx2(shared, memory) };
-        }
-        self.run::<Baseline>(shared, memory)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-    fn run_avx2(&self, shared: &SharedMemory, memory: &mut TensorMemory) -> Vec<Special> {
-        self.run::<crate::emulator::isa::Avx2>(shared, memory)
+    fn compute<I: Isa>(&self, shared: &SharedMemory, memory: &mut TensorMemory) -> Vec<Special> {
+        run_on::<I, _>(Computation { product: self, shared, memory })
     }
 
     /// Sums run over k in order, in f32, as for `wgmma`. Gives sums that became infinite or NaN, one of each 16 rows
@@ -184,6 +173,22 @@ impl Product {
             }
         }
         specials.into_iter().flatten().collect()
+    }
+}
+
+/// A product and the memories that it works on.
+struct Computation<'a> {
+    product: &'a Product,
+    shared: &'a SharedMemory,
+    memory: &'a mut TensorMemory,
+}
+
+impl Vectorised for Computation<'_> {
+    type Output = Vec<Special>;
+
+    #[inline(always)]
+    fn run<I: Isa>(self) -> Vec<Special> {
+        self.product.run::<I>(self.shared, self.memory)
     }
 }
 
@@ -415,10 +420,10 @@ impl Context<'_, '_, '_> {
             column,
             lane: first,
             accumulate: self.regs.mask(op.accumulate) >> lane & 1 == 1,
-            known: self.races().map(|mut races| races.snapshot(self.warp)).unwrap_or_default(),
+            known: self.races().map(|mut races| races.snapshot(self.warp, 1 << lane)).unwrap_or_default(),
             track: self.block.checks.initialized,
             watch: self.block.checks.nan || self.block.checks.infinity,
-            compute: Product::run_on::<I>,
+            compute: Product::compute::<I>,
         };
         let area = product.area();
         let (order, pc, warp, rank) = (self.order(), self.pc, self.warp, self.block.rank);
@@ -504,7 +509,7 @@ impl AsyncState<'_> {
             races.enter(rank);
             races.next_tick()
         });
-        let who = Toucher { warp, lane: Epoch::TOGETHER, pc };
+        let who = Toucher { warp, lane, pc };
         for (operand, base) in product.operands() {
             let size = product.op.ty.bytes();
             for &(offset, len) in operand.ranges.iter().flatten() {

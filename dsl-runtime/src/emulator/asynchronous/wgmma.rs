@@ -15,7 +15,7 @@ use super::operand::Gather;
 use super::product::{Tile, multiply};
 use crate::emulator::exact::{ExactPart, ExactTile, Follower, Number};
 use crate::emulator::exec::matrix::COLUMNS;
-use crate::emulator::isa::{Baseline, Isa};
+use crate::emulator::isa::{Isa, Vectorised, run_on};
 use crate::emulator::lanes::{LANES, Reg, Registers};
 use crate::emulator::memory::{Knowledge, SharedMemory};
 use crate::emulator::op::Pc;
@@ -111,7 +111,7 @@ pub(crate) struct Special {
 
 /// Where register `register` of lane `4 row + t` lies, by the atom's layout: tile, row of the tile for `row` 0, first column
 /// in [`COLUMNS`]' order for `t` 0.
-fn place(spec: &WgmmaSpec, register: usize) -> (usize, usize, usize) {
+pub(crate) fn place(spec: &WgmmaSpec, register: usize) -> (usize, usize, usize) {
     let index = spec.d.tv.index(0, register);
     let (row, column) = (index % spec.shape[0], index / spec.shape[0]);
     let first = COLUMNS.iter().position(|&other| other == column % 8).unwrap_or(0);
@@ -160,7 +160,7 @@ impl WgmmaQueue {
             pending.a = vec![0.0; 16 * op.k];
             pending.a_safe = gather.fragments_of_a::<I>(regs, (fragments, op.spec), &mut pending.a);
             if let Some(follower) = follower {
-                pending.exact_a = follower.fragments(regs, fragments, op.ty, op.k);
+                pending.exact_a = follower.fragments(regs, (fragments, op.spec), op.ty, op.k);
             }
         }
         let chained = op.c.first().and_then(|&c| marked(regs, c));
@@ -177,7 +177,7 @@ impl WgmmaQueue {
             }
             None => {
                 let mut tiles = vec![[[0.0; 8]; 16]; op.n / 8];
-                let mut exact = follower.map(|_| ExactTile::new(op.n / 8));
+                let mut exact = follower.map(|_| ExactTile::new(op.spec));
                 for (register, &c) in op.c.iter().enumerate() {
                     if let Some((ticket, _)) = marked(regs, c) {
                         return Err(self.blame(ticket));
@@ -243,9 +243,9 @@ impl WgmmaQueue {
         self.computed += 1;
         let found = self.accumulators.iter_mut().find(|other| other.ticket == pending.accumulator);
         let Some(accumulator) = found else { return };
-        let job = Job { op, pending, memory, rows, watch };
         let before = part.map(|_| accumulator.tiles.clone());
-        if let Some(special) = job.run_on::<I>(&mut accumulator.tiles) {
+        let job = Job { op, pending, memory, rows, watch, tiles: &mut accumulator.tiles };
+        if let Some(special) = run_on::<I, _>(job) {
             self.specials.push((pending.pc, special));
         }
         if let (Some(part), Some(before), Some(exact)) = (part, before, &mut accumulator.exact) {
@@ -304,27 +304,16 @@ struct Job<'a> {
     /// First of the warp's 16 rows.
     rows: usize,
     watch: bool,
+    /// The sums, eight columns each.
+    tiles: &'a mut [Tile],
 }
 
-impl Job<'_> {
-    fn run_on<I: Isa>(&self, tiles: &mut [Tile]) -> Option<Special> {
-        #[cfg(target_arch = "x86_64")]
-        if I::FMA {
-            // SAFETY: an instruction set with FMA is chosen only where `has_avx2` holds.
-            return unsafe { self.run_avx2(tiles) };
-        }
-        self.run::<Baseline>(tiles)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-    fn run_avx2(&self, tiles: &mut [Tile]) -> Option<Special> {
-        self.run::<crate::emulator::isa::Avx2>(tiles)
-    }
+impl Vectorised for Job<'_> {
+    type Output = Option<Special>;
 
     #[inline(always)]
-    fn run<I: Isa>(&self, tiles: &mut [Tile]) -> Option<Special> {
-        let Job { op, pending, memory, .. } = *self;
+    fn run<I: Isa>(self) -> Option<Special> {
+        let Job { op, pending, memory, rows, watch, tiles } = self;
         let gather = Gather { memory, ty: op.ty, k: op.k };
         let mut from_memory = Vec::new();
         let (a, a_safe) = match &op.a {
@@ -332,7 +321,7 @@ impl Job<'_> {
             OperandA::Shared(operand) => {
                 from_memory.resize(16 * op.k, 0.0);
                 let base = pending.a_base as usize;
-                let safe = gather.rows_of_a::<I>(base, &operand.layout, self.rows, &mut from_memory);
+                let safe = gather.rows_of_a::<I>(base, &operand.layout, rows, &mut from_memory);
                 (&from_memory, safe)
             }
         };
@@ -341,9 +330,9 @@ impl Job<'_> {
         for (number, tile) in tiles.iter_mut().enumerate() {
             let base = pending.b_base as usize;
             let b_safe = gather.columns_of_b::<I>(base, &op.b.layout, 8 * number, &mut b);
-            let before = if self.watch { *tile } else { [[0.0; 8]; 16] };
+            let before = if watch { *tile } else { [[0.0; 8]; 16] };
             multiply::<I>(tile, a, &b, a_safe && b_safe);
-            if self.watch && special.is_none() && is_special(tile) {
+            if watch && special.is_none() && is_special(tile) {
                 special = find_special(tile, &before, a, &b);
             }
         }

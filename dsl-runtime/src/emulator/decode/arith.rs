@@ -181,7 +181,7 @@ impl Decoder {
         }
         let chosen = if d.ty.elem.is_wide() { binary.wide } else { binary.narrow };
         let out = if binary.canon == Canon::Float { Canon::Float } else { Canon::Raw };
-        let index = self.indices.signed(op).filter(|_| d.ty.elem == Elem::I32 && !d.ty.is_vector);
+        let index = self.indices.signed(op).filter(|_| d.ty.elem == Elem::I32);
         self.elementwise(d, &[(a, binary.canon), (b, binary.canon)], out, &mut |this, d, operands| {
             let (a, b) = (operands[0], operands[1]);
             this.emit(match index {

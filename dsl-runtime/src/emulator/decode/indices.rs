@@ -89,6 +89,12 @@ impl Indices {
             "arith.addi" | "arith.subi" | "arith.muli" | "arith.maxsi" | "arith.minsi" | "arith.maxui"
             | "arith.minui" => self.add(operand(0), kind) | self.add(operand(1), kind),
             "arith.shli" | "arith.trunci" | "lw.uniform" | "gpu.shuffle" => self.add(operand(0), kind),
+            // One element of a vector is all of it: where another leads is not told apart.
+            "vector.extract" | "vector.broadcast" | "vector.splat" => self.add(operand(0), kind),
+            "vector.insert" => self.add(operand(0), kind) | self.add(operand(1), kind),
+            "vector.from_elements" => {
+                (0..op.operand_count()).fold(false, |grown, index| self.add(operand(index), kind) | grown)
+            }
             "arith.select" => self.add(operand(1), kind) | self.add(operand(2), kind),
             "arith.extsi" | "arith.index_cast" => self.add(operand(0), SIGNED),
             "arith.extui" | "arith.index_castui" => self.add(operand(0), UNSIGNED),

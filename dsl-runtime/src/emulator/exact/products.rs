@@ -7,6 +7,8 @@ use super::{
 };
 use crate::emulator::Checks;
 use crate::emulator::asynchronous::op::{InputType, SharedOperand};
+use crate::emulator::asynchronous::operand::first_of_a;
+use crate::emulator::asynchronous::wgmma;
 use crate::emulator::exec::atom::{AtomOp, Spot};
 use crate::emulator::exec::matrix::COLUMNS;
 use crate::emulator::exec::matrix_store::MatrixStoreOp;
@@ -15,7 +17,7 @@ use crate::emulator::lanes::{LANES, Reg, Registers};
 use crate::emulator::memory::SharedMemory;
 use crate::emulator::op::{MatrixLoadOp, MatrixType, MfmaOp, MmaOp, Pc};
 use lacewing_core::ScalarType;
-use lacewing_core::atoms::Role;
+use lacewing_core::atoms::{Role, WgmmaSpec};
 
 /// The terms of one element of a product, added up.
 #[derive(Clone, Copy, Debug)]
@@ -238,13 +240,17 @@ impl Follower {
     }
 
     /// A warp's 16 rows of A of a warpgroup's product, from registers: `16 k` numbers, row after row.
-    pub(crate) fn fragments(&self, regs: &Registers<'_>, fragments: &[Reg], ty: InputType, k: usize) -> Vec<Number> {
-        let (format, step) = (Format::from(ty), ty.step());
+    pub(crate) fn fragments(
+        &self,
+        regs: &Registers<'_>,
+        (fragments, spec): (&[Reg], &WgmmaSpec),
+        ty: InputType,
+        k: usize,
+    ) -> Vec<Number> {
+        let format = Format::from(ty);
         let mut numbers = vec![Number::ZERO; 16 * k];
         for (index, &reg) in fragments.iter().enumerate() {
-            // As `WgmmaSpec::a` lays registers out: rows 8 (i % 2) .. + 8, the half i / 2 of a step's k.
-            let (part, first_row) = (index % 4, 8 * (index % 2));
-            let first_k = index / 4 * step + part / 2 * (step / 2);
+            let (first_row, first_k) = first_of_a(spec, index);
             for row in 0..8 {
                 for element in 0..16 / ty.bytes() {
                     let at = SLOT * reg + (16 * row + ty.bytes() * element) as u32;
@@ -296,7 +302,10 @@ impl Number {
 /// The shadows of a warp's sums of a product: 16 rows and 8 columns in each tile, the columns in the order of
 /// [`COLUMNS`].
 #[derive(Clone, Debug)]
-pub(crate) struct ExactTile(Vec<[[Cell; 8]; 16]>);
+pub(crate) struct ExactTile {
+    spec: &'static WgmmaSpec,
+    tiles: Vec<[[Cell; 8]; 16]>,
+}
 
 /// One warp's part of a product of a warpgroup.
 pub(crate) struct ExactPart<'a> {
@@ -312,14 +321,14 @@ pub(crate) struct ExactPart<'a> {
 }
 
 impl ExactTile {
-    pub(crate) fn new(tiles: usize) -> Self {
-        Self(vec![[[Cell::NOTHING; 8]; 16]; tiles])
+    pub(crate) fn new(spec: &'static WgmmaSpec) -> Self {
+        Self { spec, tiles: vec![[[Cell::NOTHING; 8]; 16]; spec.shape[1] / 8] }
     }
 
     /// The element that a lane holds in a register.
     fn place(&mut self, register: usize, lane: usize) -> Option<&mut Cell> {
-        let (tile, first_row, column) = (register / 4, register / 2 % 2 * 8, register % 2 * 4);
-        self.0.get_mut(tile)?.get_mut(first_row + lane / 4)?.get_mut(column + lane % 4)
+        let (tile, first_row, column) = wgmma::place(self.spec, register);
+        self.tiles.get_mut(tile)?.get_mut(first_row + lane / 4)?.get_mut(column + lane % 4)
     }
 }
 
@@ -348,7 +357,7 @@ impl ExactPart<'_> {
         before: &[[[f32; 8]; 16]],
         after: &[[[f32; 8]; 16]],
     ) {
-        for (number, (exacts, (before, after))) in tile.0.iter_mut().zip(before.iter().zip(after)).enumerate() {
+        for (number, (exacts, (before, after))) in tile.tiles.iter_mut().zip(before.iter().zip(after)).enumerate() {
             let columns = COLUMNS.map(|column| {
                 let column = 8 * number + column;
                 let size = self.ty.bytes();

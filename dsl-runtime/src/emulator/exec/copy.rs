@@ -7,6 +7,7 @@
 //! Copies straight to LDS belong to no group: they land at the warp's next barrier.
 
 use super::access::AccessError;
+use super::order::active_lanes;
 use crate::emulator::lanes::{LANES, Registers, half_of};
 use crate::emulator::memory::{
     Bytes, Conflict, GlobalMemory, Memory, Region, SharedMemory, SharedRaces, Touch, Toucher,
@@ -205,9 +206,11 @@ impl Pending {
     fn touch(&self, races: &mut SharedRaces, warp: u32, touch: Touch) -> Result<(), Conflict> {
         let in_wave = |lane: usize| lane as u32 + 32 * u32::from(self.half);
         let (len, who) = (self.bytes as usize, |lane: usize| Toucher { warp, lane: in_wave(lane), pc: self.pc });
-        let active = || (0..LANES).filter(|lane| self.active >> lane & 1 == 1);
+        let active = || active_lanes(self.active);
         let rows = || active().map(|lane| self.destination[lane] as usize);
-        if touch == Touch::CopyStart && !races.are_old(warp, rows(), len, touch) {
+        let is_new = || !races.are_old(warp, rows(), len, touch);
+        if touch == Touch::CopyStart && is_new() && !races.are_own(warp, active().map(in_wave).zip(rows()), len, touch)
+        {
             for lane in active() {
                 races.check(who(lane), self.destination[lane] as usize, len, touch)?;
             }

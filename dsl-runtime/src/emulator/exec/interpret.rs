@@ -23,6 +23,9 @@ use crate::emulator::numeric::fused::{fma_f32, fma_f64, fma_odd};
 use crate::emulator::op::{LoopKind, Op};
 use crate::emulator::program::Program;
 
+/// Rounds of a loop on memory after which other warps have their turn.
+const ROUNDS_OF_A_SPIN: u32 = 16;
+
 /// Runs a warp until it stops.
 pub(crate) type Interpreter = fn(&Program, &mut Warp, &BlockMemory<'_>) -> Stop;
 
@@ -670,10 +673,14 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
                 if executed > block.checks.op_budget {
                     stop!(mask.trailing_zeros(), FaultKind::OpBudget { executed })
                 }
-                if executed > warp.progress.from {
-                    let watch = program.watches.get(watch as usize);
-                    if warp.progress.is_stuck(watch, &regs, mask, body, executed) {
-                        stop!(mask.trailing_zeros(), FaultKind::Stuck { executed })
+                let watch = program.watches.get(watch as usize);
+                if executed > warp.progress.from && warp.progress.is_stuck(watch, &regs, mask, body, executed) {
+                    stop!(mask.trailing_zeros(), FaultKind::Stuck { executed })
+                }
+                if watch.is_none() {
+                    warp.spins = warp.spins.wrapping_add(1);
+                    if warp.spins.is_multiple_of(ROUNDS_OF_A_SPIN) {
+                        leave!(body, Stop::Spins)
                     }
                 }
                 jump!(body)

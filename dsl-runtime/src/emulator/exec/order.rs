@@ -4,7 +4,7 @@ use super::access::load_part;
 use super::matrix_store::Row;
 use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
 use crate::emulator::memory::{
-    BlockConflict, Bytes, Conflict, Epoch, GlobalMemory, Memory, SharedMemory, SharedRaces, Touch, Toucher,
+    BlockConflict, Bytes, Conflict, Epoch, GlobalMemory, Memory, Missing, SharedMemory, SharedRaces, Touch, Toucher,
 };
 use crate::emulator::op::{Access, AtomicOp, MatrixLoadOp};
 
@@ -19,6 +19,17 @@ impl Visitor {
     fn lane(self, lane: usize, half: u8) -> Toucher {
         Toucher { warp: self.warp, pc: self.pc, lane: lane as u32 + 32 * u32::from(half) }
     }
+}
+
+/// The lanes of a mask.
+#[inline(always)]
+pub(crate) fn active_lanes(mask: u32) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        let lane = rest.trailing_zeros() as usize;
+        rest &= rest.wrapping_sub(1);
+        (lane < LANES).then_some(lane)
+    })
 }
 
 /// Tests and notes a load or a store of shared memory whose ranges have been checked. For a store this
@@ -57,8 +68,11 @@ fn shared_lanes(
     (visitor, touch): (Visitor, Touch),
 ) -> Result<(), Conflict> {
     let len = access.bytes as usize;
-    let active = || (0..LANES).filter(|lane| lanes >> lane & 1 == 1);
-    if !races.are_old(visitor.warp, active().map(|lane| addresses[lane] as usize), len, touch) {
+    let active = || active_lanes(lanes);
+    let in_wave = |lane: usize| (lane as u32 + 32 * u32::from(access.half), addresses[lane] as usize);
+    if !races.are_old(visitor.warp, active().map(|lane| addresses[lane] as usize), len, touch)
+        && !races.are_own(visitor.warp, active().map(in_wave), len, touch)
+    {
         for lane in active() {
             let (who, at) = (visitor.lane(lane, access.half), addresses[lane] as usize);
             if let Err(conflict) = races.check(who, at, len, touch) {
@@ -72,9 +86,7 @@ fn shared_lanes(
             }
         }
     }
-    let lane_of = |lane: usize| lane as u32 + 32 * u32::from(access.half);
-    let rows = active().map(|lane| (lane_of(lane), addresses[lane] as usize));
-    races.note_rows(visitor.lane(0, 0), rows, len, touch);
+    races.note_rows(visitor.lane(0, 0), active().map(in_wave), len, touch);
     if touch == Touch::Write {
         // Lanes of one instruction that write one place.
         for lane in active() {
@@ -90,7 +102,7 @@ fn shared_lanes(
                     earlier: last,
                     earlier_read: false,
                     lane: who.lane,
-                    unfenced: false,
+                    missing: Missing::Barrier,
                 });
             }
         }
@@ -144,10 +156,10 @@ pub(crate) fn atomic(
     let (lanes, addresses) = (half_of(active, access.half), regs.read::<u32>(op.address));
     for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
         let (who, at) = (visitor.lane(lane, access.half), addresses[lane] as usize);
-        races.synchronise(visitor.warp, at, op.acquires || fenced, false);
+        races.synchronise(who, at, op.acquires || fenced, false);
         races.check(who, at, access.bytes as usize, Touch::Atomic)?;
         races.note_rows(who, std::iter::once((who.lane, at)), access.bytes as usize, Touch::Atomic);
-        races.synchronise(visitor.warp, at, false, op.releases || fenced);
+        races.synchronise(who, at, false, op.releases || fenced);
     }
     Ok(())
 }
@@ -168,7 +180,7 @@ pub(crate) fn matrix(
             races.check(who, at, 16, Touch::Read).map_err(|conflict| Conflict { lane: lane as u32, ..conflict })?;
         }
     }
-    races.note_rows(who, rows().map(|at| (Epoch::TOGETHER, at)), 16, Touch::Read);
+    races.note_together(who, rows());
     Ok(())
 }
 
@@ -198,7 +210,7 @@ pub(crate) fn matrix_store(
         let other = last.lane().and_then(|lane| rows.iter().find(|other| other.lane == lane));
         if other.is_some_and(|other| other.lane != row.lane && other.at == row.at && other.words != row.words) {
             let (byte, lane) = (row.at as u64, row.lane);
-            return Err(Conflict { byte, earlier: last, earlier_read: false, lane, unfenced: false });
+            return Err(Conflict { byte, earlier: last, earlier_read: false, lane, missing: Missing::Barrier });
         }
     }
     Ok(())

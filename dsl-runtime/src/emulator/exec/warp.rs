@@ -45,6 +45,8 @@ pub(crate) struct Warp {
     pub(crate) traffic: Traffic,
     /// What goes along with the warp, where exact values are asked for or a difference was seen.
     pub(crate) follower: Option<Box<Follower>>,
+    /// Rounds of loops whose conditions read memory.
+    pub(crate) spins: u32,
     /// Operations executed in this block.
     pub(crate) executed: u64,
     pub(crate) printed: Vec<String>,
@@ -77,6 +79,7 @@ impl Warp {
             progress: Progress::default(),
             traffic: Traffic::default(),
             follower: None,
+            spins: 0,
             executed: 0,
             printed: Vec::new(),
             printed_dropped: 0,
@@ -147,6 +150,8 @@ pub(crate) enum Stop {
     NamedArrive { id: u32, threads: u32 },
     /// Waits; `pc` is at the operation, which is tried again.
     Wait(Wait),
+    /// In a loop whose condition reads memory: others may have to write there first.
+    Spins,
     /// An index wraps at the operation: a follower must see it.
     Wraps,
     /// At the end.

@@ -10,7 +10,7 @@
 
 use super::clock::Knowledge;
 use super::epoch::{Epoch, untouched};
-use super::races::{Conflict, LINE_SHIFT, SharedRaces, Touch, Toucher};
+use super::races::{Conflict, LINE_SHIFT, Missing, SharedRaces, Touch, Toucher};
 
 /// What bulk accesses did to a line.
 #[derive(Clone, Copy, Default)]
@@ -74,22 +74,31 @@ pub(crate) struct BulkAccess<'a> {
 }
 
 impl SharedRaces {
-    /// What a warp knows now; its clock moves on, so that what it does later is told apart.
-    pub(crate) fn snapshot(&mut self, warp: u32) -> Knowledge {
-        let known = self.clock(warp).map(|clock| Knowledge { issued: clock.now, ..clock.known.clone() });
-        self.warp_sync(warp);
+    /// What lanes of a warp know now; its clock moves on, so that what it does later is told apart.
+    pub(crate) fn snapshot(&mut self, warp: u32, lanes: u64) -> Knowledge {
+        let component = self.first_warp + warp;
+        let known = self.clock(warp).map(|clock| {
+            let mut known = Knowledge { issued: clock.now, ..clock.known_to(lanes) };
+            if clock.speaks_for_all(lanes) {
+                known.see(component, clock.now);
+            }
+            known
+        });
+        self.step(warp);
+        self.lift(component);
         known.unwrap_or_default()
     }
 
-    /// A proxy fence of a warp: bulk accesses that follow see what ordinary stores wrote.
-    pub(crate) fn fence_proxy(&mut self, warp: u32) {
-        self.warp_sync(warp);
-        let component = (self.first_warp + warp) as usize;
-        if let Some(clock) = self.clocks.get_mut(component) {
-            for (fenced, seen) in clock.known.fenced.iter_mut().zip(&clock.known.seen) {
-                *fenced = (*fenced).max(*seen);
-            }
+    /// A proxy fence of lanes of a warp: bulk accesses that follow see what the lanes stored, and what they knew of.
+    pub(crate) fn fence_proxy(&mut self, warp: u32, lanes: u64) {
+        let component = self.first_warp + warp;
+        if let Some(clock) = self.clocks.get_mut(component as usize) {
+            let mut fenced = clock.known_to(lanes).seen;
+            clock.tell(component, lanes, &mut fenced);
+            clock.known.fenced.join(&fenced);
         }
+        self.step(warp);
+        self.lift(component);
     }
 
     /// The whole lines of a range, and whether it is made of whole lines.
@@ -123,9 +132,10 @@ impl SharedRaces {
         writes: bool,
     ) -> Result<(), Conflict> {
         let Some(bulk) = self.bulk.lines.get(line).filter(|bulk| bulk.touched) else { return Ok(()) };
-        let ordered = |earlier: Epoch| !earlier.is_in_flight() && earlier.time() <= known.seen_of(earlier.warp());
+        let ordered = |earlier: Epoch| !earlier.is_in_flight() && known.seen.covers(earlier);
         let conflict = |earlier, earlier_read| {
-            Err(Conflict { byte: self.byte_of(cell), earlier, earlier_read, lane: who.lane & 31, unfenced: false })
+            let missing = known.seen.missing(earlier);
+            Err(Conflict { byte: self.byte_of(cell), earlier, earlier_read, lane: who.lane & 31, missing })
         };
         if !ordered(bulk.write) {
             return conflict(bulk.write, false);
@@ -155,7 +165,10 @@ impl SharedRaces {
         let BulkAccess { who, known } = access;
         let (first, end) = self.range(at, len);
         let owner = self.first_warp_of_memory();
-        let (fenced_floor, seen_floor) = (self.floor_of(owner, &known.fenced), self.floor_of(owner, &known.seen));
+        let (fenced_floor, seen_floor) =
+            (self.floor_of(owner, known.fenced.ticks()), self.floor_of(owner, known.seen.ticks()));
+        // What a lane issues is no more in order with other lanes of its warp than with other warps, whoever has fenced.
+        let fenced_floor = if who.lane < 64 { fenced_floor.min(seen_floor) } else { fenced_floor };
         let (lines, _) = self.bulk_lines(at, len);
         for line in lines {
             let cells = first.max(line << LINE_SHIFT)..end.min((line + 1) << LINE_SHIFT);
@@ -180,21 +193,35 @@ impl SharedRaces {
         let own = self.first_warp + who.warp;
         for cell in cells {
             let conflict = |earlier, earlier_read, unfenced| {
-                Err(Conflict { byte: self.byte_of(cell), earlier, earlier_read, lane: who.lane & 31, unfenced })
+                let missing = if unfenced { Missing::ProxyFence } else { known.seen.missing(earlier) };
+                Err(Conflict { byte: self.byte_of(cell), earlier, earlier_read, lane: who.lane & 31, missing })
             };
             let write = self.writes.get(cell).copied().unwrap_or_default();
-            let seen = write.time() <= known.seen_of(write.warp());
+            let seen = known.seen.covers(write);
+            let is_own = write.warp() == own;
             // What bulk copies wrote is in their own proxy.
             let is_async = write.warp() >= warps;
             if write.is_in_flight() || is_async && !seen {
                 return conflict(write, false, false);
             }
-            if !is_async && write.time() > known.fenced_of(write.warp()) {
-                return conflict(write, false, seen || write.warp() == own && self.is_before(write, known, own));
+            // An access of one lane is no more in order with other lanes of its warp than with other warps.
+            let by_other_lane = |epoch: Epoch| {
+                who.lane < 64 && !epoch.is_together() && epoch.lane() != Some(who.lane) && !known.seen.covers(epoch)
+            };
+            if !is_async && !known.fenced.covers(write) {
+                let ordered = seen || is_own && self.is_before(write, known, own) && !by_other_lane(write);
+                return conflict(write, false, ordered);
+            }
+            if !is_async && is_own && by_other_lane(write) {
+                return conflict(write, false, false);
             }
             if writes {
-                let late = |read: &Epoch| read.time() > known.seen_of(read.warp()) && read.warp() != own;
-                if let Some(read) = self.reads.iter().skip(cell).step_by(self.cells).copied().find(late) {
+                let late = |read: &Epoch| match read.warp() == own {
+                    true => by_other_lane(*read),
+                    false => !known.seen.covers(*read),
+                };
+                let single = || self.reads.iter().skip(cell).step_by(self.cells).copied();
+                if let Some(read) = single().chain(self.rows_over(cell)).find(late) {
                     return conflict(read, true, false);
                 }
             }
@@ -305,10 +332,19 @@ impl SharedRaces {
         }
     }
 
-    /// Whether a warp knows what another component did at a tick.
-    pub(crate) fn has_seen(&self, warp: u32, (component, tick): (u32, u32)) -> bool {
-        let own = component == self.first_warp + warp;
-        own || self.clock(warp).is_none_or(|clock| tick <= clock.known.seen_of(component))
+    /// Whether a warp, or one of its lanes, knows what another thread did.
+    pub(crate) fn has_seen(&self, warp: u32, earlier: Epoch) -> bool {
+        let own = earlier.warp() == self.first_warp + warp;
+        own || self.clock(warp).is_none_or(|clock| {
+            let apart = || clock.apart.as_ref().is_some_and(|apart| apart.known.seen.covers(earlier));
+            clock.known.seen.covers(earlier) || apart()
+        })
+    }
+
+    /// A thread's place and time.
+    pub(crate) fn moment_of(&self, who: Toucher) -> Epoch {
+        let (component, now) = self.moment(who.warp);
+        Epoch::new(now, who.pc, component, who.lane)
     }
 
     /// A warp as a component of the clocks, and its time.

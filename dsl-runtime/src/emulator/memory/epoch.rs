@@ -62,9 +62,17 @@ impl Epoch {
     }
 
     /// `None` for several lanes.
+    #[inline(always)]
     pub(crate) fn lane(self) -> Option<u32> {
         let lane = self.0 as u32 & 127;
         (lane < 64).then_some(lane)
+    }
+
+    /// Whether the same thread, by warp and lane, made another access.
+    #[inline(always)]
+    pub(crate) fn is_by(self, other: Self) -> bool {
+        const THREAD: u64 = (1 << 14) - 1;
+        (self.0 ^ other.0) & THREAD == 0
     }
 
     pub(crate) fn is_together(self) -> bool {
@@ -75,6 +83,7 @@ impl Epoch {
         self.0 & ATOMIC != 0
     }
 
+    #[inline(always)]
     pub(crate) fn is_in_flight(self) -> bool {
         self.0 & IN_FLIGHT != 0
     }

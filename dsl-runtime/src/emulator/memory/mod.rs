@@ -16,7 +16,7 @@ pub use buffer::Buffer;
 pub(crate) use buffer::{GlobalMemory, GlobalView, LockedBuffers};
 pub(crate) use clock::Knowledge;
 pub(crate) use epoch::{COMPONENTS, Epoch};
-pub(crate) use races::{Conflict, ShadowShape, SharedRaces, Touch, Toucher};
+pub(crate) use races::{Conflict, Missing, ShadowShape, SharedRaces, Touch, Toucher};
 use shadow::BitShadow;
 pub(crate) use shared::SharedMemory;
 pub(crate) use tensor_order::TensorOrder;

@@ -2,9 +2,10 @@
 //!
 //! The scheduler runs one warp at a time, so one counter of ticks per block orders all synchronisation.
 //! A warp's clock advances when it releases what it did (a barrier, a warp sync, an atomic with release
-//! ordering); `seen[x]` is the latest tick of warp x that is ordered before this warp. Each cell knows its
+//! ordering); it knows for each warp the latest tick that is ordered before it ([`super::clock`]). Each cell knows its
 //! last write, and for each warp the last read. An access races with an earlier one that it has not
-//! seen, unless both are the same thread's.
+//! seen, unless both are the same thread's. What all lanes of a warp read together, by `ldmatrix`, is kept by rows of 16
+//! bytes, apart from the reads of single lanes.
 //!
 //! Cells are as large as the smallest access of the kernel, up to four bytes: neighbours never share one.
 //!
@@ -14,9 +15,17 @@
 use std::collections::HashMap;
 
 use super::async_races::Bulk;
-use super::clock::{Clock, Knowledge};
+use super::clock::{Apart, Clock, Knowledge};
 use super::epoch::{COMPONENTS, Epoch, untouched};
 use crate::emulator::op::Pc;
+
+/// Bytes of a row of `ldmatrix`, at a multiple of as many.
+const ROW_BYTES: usize = 16;
+
+/// Logarithm of the cells of a row, for cells of `1 << shift` bytes.
+fn row_shift(shift: u32) -> u32 {
+    ROW_BYTES.trailing_zeros().saturating_sub(shift)
+}
 
 /// Cells of a line, which summarises them: an old line needs no look at its cells.
 pub(super) const LINE_SHIFT: usize = 5;
@@ -53,8 +62,18 @@ pub(crate) struct Conflict {
     /// Whether the earlier access only read.
     pub(crate) earlier_read: bool,
     pub(crate) lane: u32,
-    /// Whether a barrier orders the two and only the fence between the generic and the async proxy is missing.
-    pub(crate) unfenced: bool,
+    pub(crate) missing: Missing,
+}
+
+/// What would put two accesses in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// A barrier, or whatever else one thread waits at for another.
+    Barrier,
+    /// A fence between the generic and the async proxy: a barrier orders the two.
+    ProxyFence,
+    /// A `warp_sync()`: another lane of the first one's warp has told of what that lane did.
+    WarpSync,
 }
 
 /// One lane's part of an access, or a whole warp's.
@@ -74,11 +93,16 @@ pub(crate) struct ShadowShape {
     pub(crate) shift: u32,
     /// Warps of a block.
     pub(crate) warps: usize,
+    /// Threads of a block, and of a warp.
+    pub(crate) threads: u32,
+    pub(crate) width: u32,
     /// Blocks of a cluster.
     pub(crate) blocks: usize,
     /// Lanes of a wave run in lockstep and need no sync among themselves.
     pub(crate) lockstep: bool,
     pub(crate) has_atomics: bool,
+    /// Whether the kernel has `ldmatrix`.
+    pub(crate) has_matrices: bool,
     /// Whether the kernel has mbarriers, bulk copies or wgmma.
     pub(crate) asynchronous: bool,
 }
@@ -97,13 +121,18 @@ pub(crate) struct SharedRaces {
     pub(super) writes: Box<[Epoch]>,
     /// Of each warp, one row.
     pub(super) reads: Box<[Epoch]>,
-    /// The same for read-modify-writes; empty for kernels without. They are kept apart so that they do
+    /// The same for what all lanes of a warp read together: of each row of [`ROW_BYTES`]. Empty for kernels without.
+    pub(super) rows: Box<[Epoch]>,
+    rows_of_warp: usize,
+    /// As [`Self::reads`] for read-modify-writes; empty for kernels without. They are kept apart so that they do
     /// not hide a plain write.
     atomics: Box<[Epoch]>,
     pub(super) lines: Vec<Line>,
     pub(super) bulk: Bulk,
     pub(super) tick: u32,
     pub(super) clocks: Vec<Clock>,
+    /// The lanes of each warp of a block.
+    existing: Box<[u64]>,
     asynchronous: bool,
     /// Components of a clock.
     components: usize,
@@ -115,11 +144,16 @@ pub(crate) struct SharedRaces {
 
 impl SharedRaces {
     pub(crate) fn new(shape: &ShadowShape) -> Self {
-        let ShadowShape { bytes, shift, warps, blocks, lockstep, has_atomics, asynchronous } = *shape;
+        let ShadowShape { bytes, shift, warps, blocks, lockstep, has_atomics, asynchronous, .. } = *shape;
         let cells_of_block = bytes.max(1).div_ceil(1 << shift).next_multiple_of(1 << LINE_SHIFT);
         let (cells, all_warps) = (cells_of_block * blocks, warps * blocks);
         let components = if asynchronous { COMPONENTS as usize } else { all_warps };
         let known = Knowledge::nothing(components, asynchronous);
+        let rows_of_warp = if shape.has_matrices { cells >> row_shift(shift) } else { 0 };
+        let lanes = |warp: usize| match shape.threads.saturating_sub(warp as u32 * shape.width).min(shape.width) {
+            0 => 0,
+            count => u64::MAX >> (64 - count.min(64)),
+        };
         Self {
             shift,
             lockstep,
@@ -130,11 +164,14 @@ impl SharedRaces {
             first_warp: 0,
             writes: untouched(cells),
             reads: untouched(cells * all_warps),
+            rows: untouched(rows_of_warp * all_warps),
+            rows_of_warp,
             atomics: untouched(if has_atomics { cells * all_warps } else { 0 }),
             lines: vec![Line::default(); cells >> LINE_SHIFT],
             bulk: Bulk::new(if asynchronous { cells >> LINE_SHIFT } else { 0 }, all_warps),
             tick: 0,
             clocks: vec![Clock { known, ..Clock::default() }; all_warps],
+            existing: (0..warps).map(lanes).collect(),
             asynchronous,
             components,
             named: HashMap::new(),
@@ -178,6 +215,7 @@ impl SharedRaces {
         if self.tick > u32::MAX / 2 {
             self.writes.fill(Epoch::default());
             self.reads.fill(Epoch::default());
+            self.rows.fill(Epoch::default());
             self.atomics.fill(Epoch::default());
             self.lines.fill(Line::default());
             self.bulk.forget();
@@ -195,9 +233,11 @@ impl SharedRaces {
         let seen = self.tick;
         self.tick += 1;
         for clock in &mut self.clocks {
-            clock.known.seen.fill(seen);
-            clock.known.fenced.fill(seen);
+            clock.known.seen.start(seen);
+            clock.known.fenced.start(seen);
             clock.known.tensor.clear();
+            clock.apart = None;
+            (clock.touched, clock.wrote) = (0, false);
             clock.tensor.clear();
             clock.floor = seen;
             clock.now = self.tick;
@@ -216,12 +256,14 @@ impl SharedRaces {
         let (now, own) = (self.tick, self.first_warp as usize..self.first_warp as usize + self.warps_of_block);
         let mut all = if self.asynchronous { self.nothing() } else { Knowledge::default() };
         let Some(clocks) = self.clocks_of_block() else { return };
-        clocks.iter().for_each(|clock| all.join(&clock.known));
+        for clock in &mut *clocks {
+            clock.reunite();
+            all.join(&clock.known);
+        }
         for clock in clocks {
             clock.known.join(&all);
-            if let Some(own) = clock.known.seen.get_mut(own.clone()) {
-                own.fill(seen);
-            }
+            clock.known.seen.start_of(own.clone(), seen);
+            (clock.touched, clock.wrote) = (0, false);
             clock.floor = seen;
             clock.now = now;
         }
@@ -236,36 +278,88 @@ impl SharedRaces {
     /// The lanes of a warp are ordered among themselves.
     pub(crate) fn warp_sync(&mut self, warp: u32) {
         let component = self.first_warp + warp;
-        self.tick += 1;
-        let now = self.tick;
-        let Some(clock) = self.clocks.get_mut(component as usize) else { return };
-        clock.known.see(component, clock.now);
-        clock.now = now;
+        if let Some(clock) = self.clocks.get_mut(component as usize) {
+            clock.reunite();
+            clock.known.see(component, clock.now);
+        }
+        self.step(warp);
         self.lift(component);
     }
 
+    /// The lanes of a warp have agreed on a value: what they have read they have read, though what they wrote others need
+    /// not see.
+    pub(crate) fn agree(&mut self, warp: u32) {
+        if self.clock(warp).is_some_and(|clock| !clock.wrote) {
+            self.warp_sync(warp);
+        }
+    }
+
+    /// A warp's clock moves on: what it does later is told apart from what it did.
+    pub(super) fn step(&mut self, warp: u32) {
+        self.tick += 1;
+        let now = self.tick;
+        if let Some(clock) = self.clocks.get_mut((self.first_warp + warp) as usize) {
+            clock.now = now;
+        }
+    }
+
     /// Finds a warp's floor anew.
-    fn lift(&mut self, component: u32) {
-        let floor =
-            self.clocks.get(component as usize).map_or(0, |clock| self.floor_of(self.first_warp, &clock.known.seen));
-        if let Some(clock) = self.clocks.get_mut(component as usize) {
-            clock.floor = floor;
+    pub(super) fn lift(&mut self, component: u32) {
+        let first = self.first_warp as usize;
+        let warps_of_block = self.warps_of_block;
+        let Some(clock) = self.clocks.get_mut(component as usize) else { return };
+        let own = clock.known.seen_of(component);
+        if clock.touched_at <= own {
+            (clock.touched, clock.wrote) = (0, false);
         }
+        let seen = clock.known.seen.ticks().get(first..first + warps_of_block).unwrap_or_default();
+        // A warp that has touched nothing since its lanes were ordered has no part in it.
+        let own = if clock.touched == 0 { own.max(clock.now.saturating_sub(1)) } else { own };
+        let others = seen.iter().enumerate().filter(|(index, _)| first + index != component as usize);
+        clock.floor = others.map(|(_, tick)| *tick).fold(own, u32::min);
     }
 
-    /// Adds what a warp did so far to what others may learn.
-    pub(crate) fn release_to(&mut self, warp: u32, to: &mut Knowledge) {
-        self.warp_sync(warp);
-        if let Some(clock) = self.clocks.get((self.first_warp + warp) as usize) {
+    /// The lanes of a warp that stand for it: all of them where they run in lockstep.
+    fn speakers(&self, warp: u32, lanes: u64) -> u64 {
+        if self.lockstep { u64::MAX } else { lanes & self.existing_of(warp) }
+    }
+
+    fn existing_of(&self, warp: u32) -> u64 {
+        self.existing.get(warp as usize).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Adds what some lanes of a warp did so far, and what they know, to what others may learn.
+    pub(crate) fn release_to(&mut self, warp: u32, lanes: u64, to: &mut Knowledge) {
+        let (component, lanes) = (self.first_warp + warp, self.speakers(warp, lanes));
+        if let Some(clock) = self.clocks.get(component as usize) {
             to.join(&clock.known);
+            if let Some(apart) = clock.apart.as_ref().filter(|apart| apart.lanes & lanes != 0) {
+                to.join(&apart.known);
+            }
+            clock.tell(component, lanes, &mut to.seen);
         }
+        self.step(warp);
+        self.lift(component);
     }
 
-    /// A warp learns what others released.
-    pub(crate) fn acquire(&mut self, warp: u32, from: &Knowledge) {
+    /// Lanes of a warp learn what others released.
+    pub(crate) fn acquire(&mut self, warp: u32, lanes: u64, from: &Knowledge) {
         let component = self.first_warp + warp;
-        if let Some(clock) = self.clocks.get_mut(component as usize) {
+        let (lanes, existing) = (self.speakers(warp, lanes), self.existing_of(warp));
+        let Some(clock) = self.clocks.get_mut(component as usize) else { return };
+        if lanes & existing == existing {
             clock.known.join(from);
+        } else {
+            let apart = clock.apart.get_or_insert_with(|| Box::new(Apart { lanes: 0, known: Knowledge::default() }));
+            if apart.lanes == 0 {
+                apart.known.clone_from(from);
+            } else {
+                apart.known.join(from);
+            }
+            apart.lanes |= lanes;
+            if apart.lanes & existing == existing {
+                clock.reunite();
+            }
         }
         self.lift(component);
     }
@@ -274,7 +368,7 @@ impl SharedRaces {
     pub(crate) fn arrive(&mut self, id: u32, warp: u32) {
         let key = (self.first_warp, id);
         let mut joined = self.named.remove(&key).unwrap_or_else(|| self.nothing());
-        self.release_to(warp, &mut joined);
+        self.release_to(warp, u64::MAX, &mut joined);
         self.named.insert(key, joined);
     }
 
@@ -282,26 +376,21 @@ impl SharedRaces {
     pub(crate) fn release(&mut self, id: u32, warps: impl Iterator<Item = usize>) {
         let Some(joined) = self.named.remove(&(self.first_warp, id)) else { return };
         for warp in warps {
-            self.acquire(warp as u32, &joined);
+            self.acquire(warp as u32, u64::MAX, &joined);
         }
     }
 
-    /// An atomic acquires what others released to its cell, and releases what its warp did.
-    pub(crate) fn synchronise(&mut self, warp: u32, byte: usize, acquires: bool, releases: bool) {
+    /// A lane's atomic acquires what others released to its cell, and releases what the lane did.
+    pub(crate) fn synchronise(&mut self, who: Toucher, byte: usize, acquires: bool, releases: bool) {
         let cell = self.first_cell + (byte >> self.shift);
+        let lanes = 1 << (who.lane & 63);
         if acquires && let Some(released) = self.released.remove(&cell) {
-            self.acquire(warp, &released);
+            self.acquire(who.warp, lanes, &released);
             self.released.insert(cell, released);
         }
         if releases {
-            self.tick += 1;
-            let (now, component) = (self.tick, self.first_warp + warp);
             let mut all = self.released.remove(&cell).unwrap_or_else(|| self.nothing());
-            if let Some(clock) = self.clocks.get_mut(component as usize) {
-                all.join(&clock.known);
-                all.see(component, clock.now);
-                clock.now = now;
-            }
+            self.release_to(who.warp, lanes, &mut all);
             self.released.insert(cell, all);
         }
     }
@@ -344,16 +433,16 @@ impl SharedRaces {
         let (first, end) = self.range(at, len);
         let component = self.first_warp + who.warp;
         let ordered = |earlier: Epoch| {
-            let seen = clock.known.seen_of(earlier.warp());
             let same_lane = earlier.lane() == Some(who.lane) || earlier.is_together();
             let own = earlier.warp() == component && (self.lockstep || same_lane);
-            !earlier.is_in_flight() && (earlier.time() <= seen || own)
+            !earlier.is_in_flight() && (own || clock.sees(earlier, who.lane))
         };
         self.check_bulk(who, (first, end), touch)?;
         for cell in first..end {
             let conflict = |earlier, earlier_read| {
                 let byte = self.byte_of(cell);
-                Err(Conflict { byte, earlier, earlier_read, lane: who.lane, unfenced: false })
+                let missing = clock.known.seen.missing(earlier);
+                Err(Conflict { byte, earlier, earlier_read, lane: who.lane, missing })
             };
             let write = self.writes.get(cell).copied().unwrap_or_default();
             if !ordered(write) {
@@ -361,10 +450,11 @@ impl SharedRaces {
             }
             let of_rows =
                 |rows: &[Epoch]| rows.iter().skip(cell).step_by(self.cells).copied().find(|&earlier| !ordered(earlier));
-            if touch != Touch::Read
-                && let Some(read) = of_rows(&self.reads)
-            {
-                return conflict(read, true);
+            if touch != Touch::Read {
+                let together = self.rows_over(cell).find(|&earlier| !ordered(earlier));
+                if let Some(read) = of_rows(&self.reads).or(together) {
+                    return conflict(read, true);
+                }
             }
             if touch != Touch::Atomic
                 && let Some(atomic) = of_rows(&self.atomics)
@@ -398,6 +488,52 @@ impl SharedRaces {
         !any_new
     }
 
+    /// Whether lanes' ranges of `len` bytes hold, beside what the warp has seen, nothing but writes of the same lane. Says
+    /// no where that takes more than a look at the last writes; [`Self::check`] then knows.
+    #[inline(always)]
+    pub(crate) fn are_own(
+        &self,
+        warp: u32,
+        rows: impl Iterator<Item = (u32, usize)>,
+        len: usize,
+        touch: Touch,
+    ) -> bool {
+        let Some(clock) = self.clock(warp) else { return false };
+        if touch == Touch::Atomic || !self.atomics.is_empty() || clock.apart.is_some() {
+            return false;
+        }
+        let component = self.first_warp + warp;
+        let (floor, own) = (clock.floor, clock.known.seen_of(component));
+        let (line_shift, first_line) = (self.shift as usize + LINE_SHIFT, self.first_cell >> LINE_SHIFT);
+        let reads_matter = touch != Touch::Read;
+        let mut fine = true;
+        for (lane, at) in rows {
+            let (first, end) = self.range(at, len);
+            let Some(cells) = self.writes.get(first..end) else { return false };
+            let mine = Epoch::new(0, 0, component, lane);
+            for &write in cells {
+                let seen = if write.warp() == component { own } else { floor };
+                fine &= !write.is_in_flight() & ((write.time() <= seen) | write.is_by(mine));
+            }
+            for line in at >> line_shift..=(at + len - 1) >> line_shift {
+                let line = first_line + line;
+                let read = self.lines.get(line).map_or(u32::MAX, |line| line.read);
+                fine &= (!reads_matter | (read <= floor)) & self.bulk.is_old(line..line + 1);
+            }
+        }
+        fine
+    }
+
+    /// The lanes of a warp have touched memory.
+    #[inline(always)]
+    fn touched(&mut self, warp: u32, lanes: u64, touch: Touch) {
+        if let Some(clock) = self.clocks.get_mut((self.first_warp + warp) as usize) {
+            clock.touched |= lanes;
+            clock.wrote |= touch != Touch::Read;
+            clock.touched_at = clock.now;
+        }
+    }
+
     /// Notes lanes' accesses of `len` bytes each.
     #[inline(always)]
     pub(crate) fn note_rows(
@@ -421,7 +557,9 @@ impl SharedRaces {
         let Some(cells) = cells else { return };
         let line_shift = self.shift as usize + LINE_SHIFT;
         let count = len >> self.shift;
+        let mut lanes = 0;
         for (lane, at) in rows {
+            lanes |= if lane < 64 { 1 << lane } else { 0 };
             for line in at >> line_shift..=(at + len - 1) >> line_shift {
                 let Some(line) = self.lines.get_mut(first_line + line) else { continue };
                 match touch {
@@ -448,6 +586,33 @@ impl SharedRaces {
                 None => {}
             }
         }
+        self.touched(who.warp, lanes, touch);
+    }
+
+    /// Notes a read of rows of [`ROW_BYTES`] by all lanes of a warp together. Later ones cover earlier ones, so that no
+    /// look at those is needed.
+    #[inline(always)]
+    pub(crate) fn note_together(&mut self, who: Toucher, rows: impl Iterator<Item = usize>) {
+        let now = self.clock(who.warp).map_or(0, |clock| clock.now);
+        let component = self.first_warp + who.warp;
+        let epoch = Epoch::new(now, who.pc, component, Epoch::TOGETHER);
+        let (first_line, first_row) = (self.first_cell >> LINE_SHIFT, self.first_cell >> row_shift(self.shift));
+        let first = component as usize * self.rows_of_warp;
+        let Some(noted) = self.rows.get_mut(first..first + self.rows_of_warp) else { return };
+        let line_shift = self.shift as usize + LINE_SHIFT;
+        for at in rows {
+            if let Some(line) = self.lines.get_mut(first_line + (at >> line_shift)) {
+                line.read = now;
+            }
+            if let Some(row) = noted.get_mut(first_row + at / ROW_BYTES) {
+                *row = epoch;
+            }
+        }
+    }
+
+    /// The last reads that warps made together of the row around a cell.
+    pub(super) fn rows_over(&self, cell: usize) -> impl Iterator<Item = Epoch> + '_ {
+        self.rows.iter().skip(cell >> row_shift(self.shift)).step_by(self.rows_of_warp.max(1)).copied()
     }
 
     /// Notes an access of all 32 lanes to one range, `len` bytes a lane.
@@ -458,6 +623,7 @@ impl SharedRaces {
         let component = self.first_warp + who.warp;
         let epoch = Epoch::new(now, who.pc, component, who.lane);
         let lines = first >> LINE_SHIFT..(end + (1 << LINE_SHIFT) - 1) >> LINE_SHIFT;
+        self.touched(who.warp, u64::from(u32::MAX) << who.lane, touch);
         let Some(lines) = self.lines.get_mut(lines) else { return };
         let row = component as usize * self.cells;
         let per_lane = (end - first) / 32;

@@ -22,7 +22,7 @@ impl SharedRaces {
     /// What the warp has completed in tensor memory becomes part of what it releases from here on.
     pub(crate) fn tensor_fence_before(&mut self, warp: u32) {
         let (component, now) = self.moment(warp);
-        self.warp_sync(warp);
+        self.step(warp);
         if let Some(clock) = self.clocks.get_mut(component as usize) {
             let passed_on = std::mem::take(&mut clock.tensor);
             join_longer(&mut clock.known.tensor, &passed_on);
@@ -35,13 +35,16 @@ impl SharedRaces {
     pub(crate) fn tensor_fence_after(&mut self, warp: u32) {
         let component = self.first_warp + warp;
         if let Some(clock) = self.clocks.get_mut(component as usize) {
-            join_longer(&mut clock.tensor, &clock.known.tensor);
+            // Of lanes that have acquired apart from the others too: which lane uses tensor memory is not told apart.
+            let known = clock.known_to(u64::MAX);
+            join_longer(&mut clock.tensor, &known.tensor);
         }
     }
 
     /// What a warp knows now of accesses to tensor memory.
     pub(crate) fn tensor_view(&self, warp: u32) -> TensorView {
-        let clock = self.clock(warp).cloned().unwrap_or_default();
+        let mut clock = self.clock(warp).cloned().unwrap_or_default();
+        clock.reunite();
         TensorView { own: self.first_warp + warp, clock }
     }
 }
