@@ -349,11 +349,17 @@ mod messages {
             let _ = FragmentA::<Atom>::splat(32, 16, F16::from(0.0)).register::<2>([0, 1], 0);
         });
         assert_eq!(register, ["register 0 of atom (0, 1) as a vector of 2"]);
-        let vectors = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).vectors(1 << 63)));
+        let vectors = said(|(x,): (Tensor<F32, 2>,)| {
+            let _ = x.tile([16, 32], (0, 0)).vectors(1 << 63);
+        });
         assert_eq!(vectors, [format!("vectors of {} elements of 4 bytes", 1_u64 << 63)]);
-        let along = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).whole_along(2)));
+        let along = said(|(x,): (Tensor<F32, 2>,)| {
+            let _ = x.tile([16, 32], (0, 0)).whole_along(2);
+        });
         assert_eq!(along, ["dimension 2 of a tile, which has rows (0) and columns (1)"]);
-        let extent = said(|(x,): (Tensor<F32, 2>,)| drop(x.tile([16, 32], (0, 0)).with_extent(1, 33)));
+        let extent = said(|(x,): (Tensor<F32, 2>,)| {
+            let _ = x.tile([16, 32], (0, 0)).with_extent(1, 33);
+        });
         assert_eq!(extent, ["33 elements along dimension 1 of a tile of [16, 32]"]);
         let warps = said(|(_x,): (I32,)| {
             let mma = TiledMma::<Atom>::new([usize::MAX, 2]);

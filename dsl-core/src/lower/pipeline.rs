@@ -222,7 +222,7 @@ pub(super) fn amd(
 pub fn describe(target: Target, opt_level: u8) -> String {
     let llvm = if target.is_nvidia() {
         let (features, level) = (ptx_version(target), nvidia_level(opt_level));
-        format!("chip={target} features={features} O={level} passes={}", nvidia_passes(opt_level))
+        format!("chip={target} features={features} O={level} passes={} assembly=convergent", nvidia_passes(opt_level))
     } else {
         attach_amd(target, opt_level)
     };
@@ -275,6 +275,32 @@ mod tests {
         let module = kernel(r#"llvm.inline_asm has_side_effects "mov.b32 $0, 1;", "=Z" : () -> i32"#);
         let error = ptx(&module, Target::SM_90A, 3).unwrap_err().to_string();
         assert!(error.contains("code generation failed") && error.contains("constraint 'Z'"), "{error}");
+    }
+
+    /// What lies between two branches on one condition invites LLVM to copy it into both arms.
+    #[test]
+    fn inline_assembly_is_not_copied_into_the_arms_of_a_branch() {
+        let module = kernel(
+            r#"%t = nvvm.read.ptx.sreg.tid.x : i32
+            %zero = llvm.mlir.constant(0 : i32) : i32
+            %first = llvm.icmp "eq" %t, %zero : i32
+            llvm.cond_br %first, ^a, ^b
+            ^a:
+            llvm.store volatile %t, %p : i32, !llvm.ptr<1>
+            llvm.br ^b
+            ^b:
+            llvm.inline_asm has_side_effects "bar.arrive 1, 64;", "" : () -> ()
+            llvm.cond_br %first, ^c, ^d
+            ^c:
+            llvm.store volatile %zero, %p : i32, !llvm.ptr<1>
+            llvm.br ^d
+            ^d:"#,
+        );
+        assert!(llvm_ir(&module).unwrap().text().contains("convergent"));
+        for level in 0..=3 {
+            let text = ptx(&module, Target::SM_90A, level).unwrap();
+            assert_eq!(text.matches("bar.arrive").count(), 1, "{text}");
+        }
     }
 
     #[test]

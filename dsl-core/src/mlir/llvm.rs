@@ -21,12 +21,17 @@ type TargetMachineRef = *mut c_void;
 type TargetDataRef = *mut c_void;
 type ErrorRef = *mut c_void;
 type PassOptionsRef = *mut c_void;
+type ValueRef = *mut c_void;
+type BlockRef = *mut c_void;
+type AttributeRef = *mut c_void;
 type Handler = unsafe extern "C" fn(LLVMDiagnosticInfoRef, *mut c_void);
 
 /// `LLVMDSError` of `LLVMDiagnosticSeverity`.
 const SEVERITY_ERROR: c_int = 0;
 /// `LLVMAssemblyFile` of `LLVMCodeGenFileType`.
 const ASSEMBLY: c_uint = 0;
+/// `LLVMAttributeFunctionIndex`: an attribute of a call, not of what it takes or returns.
+const OF_THE_CALL: c_uint = c_uint::MAX;
 
 // LLVM-C 22: Core.h, Error.h, Target.h, TargetMachine.h and Transforms/PassBuilder.h.
 unsafe extern "C" {
@@ -43,6 +48,19 @@ unsafe extern "C" {
     fn LLVMGetBufferStart(buffer: LLVMMemoryBufferRef) -> *const c_char;
     fn LLVMGetBufferSize(buffer: LLVMMemoryBufferRef) -> usize;
     fn LLVMDisposeMemoryBuffer(buffer: LLVMMemoryBufferRef);
+
+    fn LLVMGetFirstFunction(module: LLVMModuleRef) -> ValueRef;
+    fn LLVMGetNextFunction(function: ValueRef) -> ValueRef;
+    fn LLVMGetFirstBasicBlock(function: ValueRef) -> BlockRef;
+    fn LLVMGetNextBasicBlock(block: BlockRef) -> BlockRef;
+    fn LLVMGetFirstInstruction(block: BlockRef) -> ValueRef;
+    fn LLVMGetNextInstruction(instruction: ValueRef) -> ValueRef;
+    fn LLVMIsACallInst(value: ValueRef) -> ValueRef;
+    fn LLVMGetCalledValue(call: ValueRef) -> ValueRef;
+    fn LLVMIsAInlineAsm(value: ValueRef) -> ValueRef;
+    fn LLVMGetEnumAttributeKindForName(name: *const c_char, length: usize) -> c_uint;
+    fn LLVMCreateEnumAttribute(context: LLVMContextRef, kind: c_uint, value: u64) -> AttributeRef;
+    fn LLVMAddCallSiteAttribute(call: ValueRef, index: c_uint, attribute: AttributeRef);
 
     fn LLVMInitializeNVPTXTargetInfo();
     fn LLVMInitializeNVPTXTarget();
@@ -150,7 +168,43 @@ impl LlvmModule {
             let sink: *const Sink = &*this.reported;
             LLVMContextSetDiagnosticHandler(context, Some(report), sink.cast_mut().cast());
             this.module = mlir_sys::mlirTranslateModuleToLLVMIR(operation.to_raw(), context);
-            (!this.module.is_null()).then_some(this)
+            if this.module.is_null() {
+                return None;
+            }
+            this.keep_assembly_in_place();
+            Some(this)
+        }
+    }
+
+    /// Marks inline assembly as `convergent`: which threads come to it together must stay as it is (LLVM's language
+    /// reference, "Function Attributes").
+    ///
+    /// Many of NVIDIA's instructions are inline assembly by the time they are LLVM IR, products of warpgroups, waits
+    /// and arrivals at barriers among them, and MLIR does not mark it. LLVM is then free to copy it into both arms of
+    /// a branch that threads of one warp take differently: the warp arrives twice.
+    fn keep_assembly_in_place(&self) {
+        const CONVERGENT: &[u8] = b"convergent";
+        // SAFETY: module and context are live, and what the lists give belongs to the module. An attribute belongs to
+        // the context. None of the lists changes here.
+        unsafe {
+            let kind = LLVMGetEnumAttributeKindForName(CONVERGENT.as_ptr().cast(), CONVERGENT.len());
+            let convergent = LLVMCreateEnumAttribute(self.context, kind, 0);
+            let mut function = LLVMGetFirstFunction(self.module);
+            while !function.is_null() {
+                let mut block = LLVMGetFirstBasicBlock(function);
+                while !block.is_null() {
+                    let mut instruction = LLVMGetFirstInstruction(block);
+                    while !instruction.is_null() {
+                        let call = LLVMIsACallInst(instruction);
+                        if !call.is_null() && !LLVMIsAInlineAsm(LLVMGetCalledValue(call)).is_null() {
+                            LLVMAddCallSiteAttribute(call, OF_THE_CALL, convergent);
+                        }
+                        instruction = LLVMGetNextInstruction(instruction);
+                    }
+                    block = LLVMGetNextBasicBlock(block);
+                }
+                function = LLVMGetNextFunction(function);
+            }
         }
     }
 
