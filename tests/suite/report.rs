@@ -151,17 +151,20 @@ fn moves_to_uniform_registers_in_the_main_loop_are_complaints() {
     }
     let traced = wandering::new().traced(Target::SM_90A).unwrap();
     let report = Report::of(&traced, &EmitOptions::default()).unwrap();
-    let [found] = report.main_loops.as_slice() else { panic!("{:?}", report.main_loops) };
-    assert!(
-        found.products > 0 && found.products % 4 == 0 && found.moves_to_uniform > 0 && found.instructions > 8,
-        "{found:?}"
-    );
-    let [complaint] = report.complaints().try_into().unwrap();
-    let wanted = format!("{} R2UR in the loop at {:#06x}", found.moves_to_uniform, found.address);
-    assert!(complaint.starts_with(&wanted), "{complaint}");
+    // One, or two where the assembler unrolls it.
+    let complaints = report.complaints();
+    assert!(!report.main_loops.is_empty() && complaints.len() == report.main_loops.len(), "{complaints:?}");
+    for (found, complaint) in report.main_loops.iter().zip(&complaints) {
+        assert!(
+            found.products > 0 && found.products % 4 == 0 && found.moves_to_uniform > 0 && found.instructions > 8,
+            "{found:?}"
+        );
+        let wanted = format!("{} R2UR in the loop at {:#06x}", found.moves_to_uniform, found.address);
+        assert!(complaint.starts_with(&wanted), "{complaint}");
+    }
     let denying = EmitOptions { deny_warnings: true, ..EmitOptions::default() };
     let error = emit(&traced, Emit::Cubin, &denying).unwrap_err().to_string();
-    assert!(error.contains(&complaint), "{error}");
+    assert!(complaints.iter().all(|complaint| error.contains(complaint)), "{error}");
 
     let traced = straight::new().traced(Target::SM_90A).unwrap();
     let report = Report::of(&traced, &EmitOptions::default()).unwrap();
