@@ -582,7 +582,7 @@ scalars! {
 
 impl<T: Scalar, H: Arg<T>> Arg<types::Uniform<T>> for H {
     fn pass(self, arguments: &mut Arguments) {
-        self.pass(arguments);
+        <H as Arg<T>>::pass(self, arguments);
     }
 }
 

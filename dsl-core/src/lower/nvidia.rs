@@ -166,8 +166,8 @@ pub(super) fn named_barrier<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error
     }
     let operands = [barrier, b.constant(I32, threads)?];
     if string(op, "kind")? == "arrive" {
-        // MLIR's own op is inline assembly, which LLVM copies into both sides of a branch: a warp that splits there would
-        // arrive twice.
+        // MLIR's own op is inline assembly, of which LLVM knows nothing by itself. The intrinsic is convergent: it is not copied
+        // into both sides of a branch, where a warp that splits would arrive twice.
         b.intrinsic("llvm.nvvm.barrier.cta.arrive.aligned.count", &operands, None)?;
     } else {
         b.op("nvvm.barrier", &operands, &[], &[("operandSegmentSizes", b.attr("array<i32: 1, 1, 0>")?)])?;

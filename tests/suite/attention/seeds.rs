@@ -165,7 +165,7 @@ fn every_length_on_gfx950() {
     check_chip(3);
 }
 
-/// Inputs on which known kernels were wrong, those whose features these kernels have. The numbers are those of the list.
+/// Inputs on which released attention kernels were wrong, as far as these kernels have such features.
 #[test]
 fn inputs_that_were_hard_for_others() {
     let plain = |case: Case| {
@@ -180,30 +180,30 @@ fn inputs_that_were_hard_for_others() {
         let inputs = constant::<F16>(&case, number, number, number);
         (case, inputs)
     };
-    // A1: far below zero behind a masked tile.
-    let mut a1 = plain(Case::new(88, 448, 64).heads(14, 2).causal());
+    // Behind a masked tile.
+    let mut far_below = plain(Case::new(88, 448, 64).heads(14, 2).causal());
     let one_sign = |tensor: &HostTensor, factor: f64, shape: [usize; 4]| {
         let numbers: Vec<f64> = tensor.to_f64().unwrap().into_iter().map(|x| x.abs() * factor).collect();
         host::<F16>(&numbers, &shape)
     };
-    a1.1.q = one_sign(&a1.1.q, 1.0, a1.0.shape().q());
-    a1.1.k = one_sign(&a1.1.k, -20.0, a1.0.shape().kv());
+    far_below.1.q = one_sign(&far_below.1.q, 1.0, far_below.0.shape().q());
+    far_below.1.k = one_sign(&far_below.1.k, -20.0, far_below.0.shape().kv());
     let hard = [
-        ("A1", a1),
-        ("A3", plain(Case::new(130, 20, 64).heads(2, 1).causal())),
-        ("A4", with_padding(Case::new(70, 90, 64).heads(2, 1).kv_len(&[90, 0, 64]))),
-        ("A5", plain(Case::new(65, 0, 64).kv_len(&[0, 0]))),
-        ("A5", plain(Case::new(65, 0, 64).kv_len(&[0, 0]).causal())),
-        ("A6", with_padding(Case::new(20, 70, 64).heads(3, 1).kv_len(&[0, 70, 0, 3, 0]).causal())),
-        ("A7", with_padding(Case::new(150, 150, 32).kv_len(&[150, 0, 150]))),
-        ("A7", with_padding(Case::new(1, 64, 64).kv_len(&[0, 64, 0]))),
-        ("A9", with_padding(Case::new(65, 170, 128).heads(2, 1).kv_len(&[1, 127, 129]))),
-        ("A13, fewer", plain(Case::new(1, 2, 64).kv_len(&[2; 83]))),
-        ("A28", plain(Case::new(130, 250, 128).causal())),
-        ("A29", plain(Case::new(8, 250, 128).heads(2, 1))),
-        ("A31", equal(Case::new(20, 100, 64).heads(2, 1), 1.0)),
-        ("A31", equal(Case::new(20, 100, 64).heads(2, 1), 1e2)),
-        ("A31", equal(Case::new(20, 100, 64).heads(2, 1), 6e4)),
+        ("scores far below 0", far_below),
+        ("more rows than keys", plain(Case::new(130, 20, 64).heads(2, 1).causal())),
+        ("no keys in one sequence", with_padding(Case::new(70, 90, 64).heads(2, 1).kv_len(&[90, 0, 64]))),
+        ("no keys", plain(Case::new(65, 0, 64).kv_len(&[0, 0]))),
+        ("no keys", plain(Case::new(65, 0, 64).kv_len(&[0, 0]).causal())),
+        ("no keys in most", with_padding(Case::new(20, 70, 64).heads(3, 1).kv_len(&[0, 70, 0, 3, 0]).causal())),
+        ("no keys between others", with_padding(Case::new(150, 150, 32).kv_len(&[150, 0, 150]))),
+        ("keys between none", with_padding(Case::new(1, 64, 64).kv_len(&[0, 64, 0]))),
+        ("lengths beside a tile", with_padding(Case::new(65, 170, 128).heads(2, 1).kv_len(&[1, 127, 129]))),
+        ("many sequences", plain(Case::new(1, 2, 64).kv_len(&[2; 83]))),
+        ("more keys than rows", plain(Case::new(130, 250, 128).causal())),
+        ("few rows", plain(Case::new(8, 250, 128).heads(2, 1))),
+        ("equal scores", equal(Case::new(20, 100, 64).heads(2, 1), 1.0)),
+        ("equal scores", equal(Case::new(20, 100, 64).heads(2, 1), 1e2)),
+        ("equal scores", equal(Case::new(20, 100, 64).heads(2, 1), 6e4)),
     ];
     for (name, (case, inputs)) in &hard {
         let wanted = case.wanted(inputs, Precision::F16);
@@ -214,7 +214,7 @@ fn inputs_that_were_hard_for_others() {
     }
 }
 
-/// A23: Q, K and V as views of one tensor.
+/// Q, K and V as views of one tensor.
 #[test]
 fn views_of_one_packed_tensor() {
     let case = Case { batch: 2, ..Case::new(40, 40, 64) }.heads(2, 2).causal();

@@ -42,8 +42,8 @@ fn a_tile_that_is_changed_in_place_before_a_product() {
     }
 }
 
-/// Two consumer warps and a ring of two stages. Faults: 1, one warp releases for both; 2, a warp reads the other stage;
-/// 3, a warp looks back at the tile before, which the producer may have overwritten.
+/// Two consumer warps and a ring of two stages. Faults: 1, one warp releases for both; 2, warps read the other stage, which
+/// the producer may be filling.
 #[kernel(block = [96, 1, 1])]
 fn two_consumers(#[comptime] fault: usize, x: TensorMap<BF16, 2>, y: TensorMut<F32, 1>, steps: I32) {
     let ring = SwizzledRing::<BF16>::new("ring", 2, 8, 64);

@@ -220,7 +220,7 @@ fn large_numbers_are_right_or_refused() {
 
 /// Texts that are nearly layouts.
 #[test]
-fn odd_texts_are_errors() {
+fn odd_texts_are_errors_or_read_again() {
     for text in [
         "",
         ":",
