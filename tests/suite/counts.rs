@@ -177,7 +177,6 @@ fn the_matrix_product_on_tiles_has_no_more_index_arithmetic_than_by_hand() {
     let tiles = entry.build_for(&values, Target::SM_80).unwrap().trace(Target::SM_80).unwrap();
     let hand = by_hand::matmul_by_hand::new().traced(Target::SM_80).unwrap();
     let (tiles, hand) = (counts(&tiles, Target::SM_80), counts(&hand, Target::SM_80));
-    eprintln!("integers in PTX and in the trace: {tiles:?} on tiles, {hand:?} by hand");
     assert!(tiles.0 <= hand.0 && tiles.1 <= hand.1, "{tiles:?} on tiles, {hand:?} by hand");
     assert!(tiles.0 <= 246 && tiles.1 <= 467, "{tiles:?} on tiles are more than before");
 }

@@ -7,7 +7,6 @@ use super::place::{InShared, Place};
 use super::shared::shared_array_named;
 use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64, Vector};
 use super::{ids, sync};
-use crate::rt::{if_begin, if_else, if_end};
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
 use crate::{Diagnostic, ScalarType};
 
@@ -338,8 +337,5 @@ fn compare(op: Cmp, value: I32, limit: u32, loc: Loc) -> Bool {
 /// A run-time `if` without results.
 #[track_caller]
 pub(crate) fn when(condition: Bool, body: impl FnOnce()) {
-    let mut open = if_begin(condition, &mut []);
-    body();
-    if_else(&mut open, &mut []);
-    if_end(open, &mut [], [(), ()]);
+    crate::rt::when(condition, Location::caller(), body);
 }

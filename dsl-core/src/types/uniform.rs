@@ -5,7 +5,10 @@ use std::panic::Location;
 
 use super::collectives::through_words;
 use super::place::{Coord, Coordinate, Indices};
-use super::{Bool, CastTarget, Cmp, I32, I64, Index, Lane, PrintArgument, Printable, Scalar, ScalarExt, U32, U64};
+use super::{
+    BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Lane, PrintArgument,
+    Printable, Scalar, ScalarExt, U8, U16, U32, U64,
+};
 use crate::ScalarType;
 use crate::rt::{Carried, Compare, Equal, Poison, State, Visitor};
 use crate::trace::{self, Agreement, IrType, Loc, RawValue};
@@ -88,7 +91,15 @@ impl<T: Scalar> Uniform<T> {
     /// Converts with the meaning of Rust's `as`, as [`ScalarExt::cast`].
     #[track_caller]
     pub fn cast<U: CastTarget>(self) -> Uniform<U> {
-        Uniform(self.0.cast::<U>())
+        let value = self.0.cast::<U>();
+        // Conversions of 8-bit floats are operations that the trace knows nothing of.
+        let _ = trace::with(|t| {
+            let known = t.agreement(self.0.raw());
+            if known.has(Agreement::UNIFORM) {
+                t.set_agreement(value.raw(), known);
+            }
+        });
+        Uniform(value)
     }
 }
 
@@ -210,7 +221,19 @@ macro_rules! conversions {
         }
     )* };
 }
-conversions! { Bool bool; I32 i32; I64 i64; U32 u32; U64 u64; Index usize; }
+conversions! { Bool bool; I8 i8; I16 i16; I32 i32; I64 i64; U8 u8; U16 u16; U32 u32; U64 u64; Index usize; F32 f32; F64 f64; }
+
+/// Conversions to the plain value, of types whose host values are another crate's.
+macro_rules! plain {
+    ($($name:ident)*) => { $(
+        impl From<Uniform<$name>> for $name {
+            fn from(value: Uniform<$name>) -> Self {
+                value.0
+            }
+        }
+    )* };
+}
+plain! { F16 BF16 F8E4M3 F8E5M2 }
 
 macro_rules! integers {
     ($($name:ident $host:ty;)*) => { $(

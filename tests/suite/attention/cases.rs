@@ -5,7 +5,7 @@
 //! `visibility` and `hopper`, constants up to the largest of f16 in `numbers`, all shapes of the well-known suites in
 //! `shapes`, refused head dimensions, grids and strides in `limits`.
 
-use super::layouts::Layout;
+use super::layouts::{Layout, packed_forward};
 use super::*;
 
 const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
@@ -103,19 +103,8 @@ fn views_that_tensor_maps_describe() {
 #[test]
 fn one_packed_buffer() {
     let case = Case { batch: 2, ..Case::new(70, 70, 128) }.heads(2, 2).causal();
-    let (device, inputs, shape) = (hopper(), case.inputs::<BF16>(), case.shape().q());
-    let layout = Layout::packed(shape, 0, 3);
-    let packed = device.tensor_zeros::<<BF16 as Scalar>::Host, 1>([layout.elements]).unwrap();
-    let view = |part: usize, from: &HostTensor| {
-        let mut view = packed.as_strided(Layout::packed(shape, part, 3).offset, shape, layout.strides).unwrap();
-        view.copy_from(&from.to_vec().unwrap()).unwrap();
-        view
-    };
-    let tensors = OnDevice { q: view(0, &inputs.q), k: view(1, &inputs.k), v: view(2, &inputs.v) };
-    let mut outputs = Outputs::new(&device, &case.shape());
-    let lengths = case.lengths_on(&device);
-    tensors.forward(&case, &lengths).fmha_fwd::<BF16>(&mut outputs.o, &mut outputs.lse).unwrap();
-    assert!(outputs.read().same(&case.forward::<BF16>(&device, &inputs)));
+    let (device, inputs) = (hopper(), case.inputs::<BF16>());
+    assert!(packed_forward::<BF16>(&case, &inputs, &device).same(&case.forward::<BF16>(&device, &inputs)));
 }
 
 /// Elements of a row that are no neighbours, rows that start between vectors, heads and rows in falling order.

@@ -221,13 +221,16 @@ fn large_numbers_are_right_or_refused() {
 /// Texts that are nearly layouts.
 #[test]
 fn odd_texts_are_errors_or_read_again() {
+    for text in ["()", "():()", "((((4))))", "?0*?0:1", "ceil(4/2):1", "4 : 1", "4:1 "] {
+        // What is read is written so that it is read again.
+        let written = text.parse::<Layout>().unwrap().to_string();
+        assert_eq!(written.parse::<Layout>().unwrap().to_string(), written, "`{text}`");
+    }
     for text in [
         "",
         ":",
         "(",
         ")",
-        "()",
-        "():()",
         "(,)",
         "4:",
         ":4",
@@ -235,20 +238,15 @@ fn odd_texts_are_errors_or_read_again() {
         "(4,8):(1)",
         "(4,8):1",
         "4:(1,2)",
-        "((((4))))",
         "99999999999999999999:1",
         "-4:1",
         "0:1",
         "4:99999999999999999999",
         "?:1",
         "?99999999999:1",
-        "?0*?0:1",
         "0*?0:1",
         "ceil(?0/0):1",
         "ceil(?0/-4):1",
-        "ceil(4/2):1",
-        "4 : 1",
-        "4:1 ",
         "\u{663}:1",
         "4:+1",
         "4:1;",
@@ -256,10 +254,7 @@ fn odd_texts_are_errors_or_read_again() {
     ] {
         let parsed = catch_unwind(|| text.parse::<Layout>().map(|layout| layout.to_string()));
         let parsed = parsed.unwrap_or_else(|_| panic!("`{text}` aborts"));
-        // What is read is written so that it is read again.
-        if let Ok(layout) = parsed {
-            assert_eq!(layout.parse::<Layout>().unwrap().to_string(), layout, "`{text}`");
-        }
+        assert!(parsed.is_err(), "`{text}` is read as {parsed:?}");
     }
     let deep = "(".repeat(100_000) + "4" + &")".repeat(100_000) + ":1";
     assert!(deep.parse::<Layout>().is_err());
