@@ -205,6 +205,27 @@ fn asks(y: TensorMut<I32, 1>) {
     y.at(loaded).store(*warp);
 }
 
+/// Parameters of other scalars: their plain values, and casts to floats of 8 bits and back.
+#[kernel(block = [32, 1, 1])]
+fn scaled(scale: Uniform<F32>, shift: Uniform<U8>, y: TensorMut<F32, 1>) {
+    let (plain, shift): (F32, U8) = (scale.into(), shift.into());
+    let small = uniform(scale.cast::<F8E4M3>());
+    let rounded: F8E4M3 = small.into();
+    if thread_id(X) == 0 {
+        y.at(0).store(plain + rounded.cast::<F32>() + shift.cast::<F32>());
+    }
+}
+
+#[test]
+fn uniform_values_of_every_scalar_become_plain_ones() {
+    let device = Device::emulator(Target::SM_90A).unwrap();
+    let mut y = device.tensor_zeros::<f32, 1>([1]).unwrap();
+    scaled::new().grid([1, 1, 1]).launch(&device, (17.0, 3, &mut y)).unwrap();
+    // The neighbours of 17 in E4M3 are 16 and 18, as far away: to the even one.
+    assert_eq!(y.to_vec().unwrap(), [17.0 + 16.0 + 3.0]);
+    assert_eq!(asked(&scaled::new()), 0);
+}
+
 #[test]
 fn only_what_is_not_evident_costs_something() {
     // `sum` leaves the elected lane's branch, where it is refused: see below. All else is said of it here.
