@@ -7,7 +7,7 @@ use melior::pass::PassManager;
 use melior::utility::{parse_pass_pipeline, register_all_llvm_translations};
 
 use super::build::{name_of, ops_inside};
-use crate::mlir::{IrModule, LlvmModule, Machine, gpu_object, internal};
+use crate::mlir::{IrModule, LlvmModule, Machine, gpu_object, internal, list_back_ends};
 use crate::{Diagnostic, Error, KernelMeta, ParamKind, Severity, Target};
 
 /// The conversion of everything but the module itself to the LLVM dialect.
@@ -209,6 +209,7 @@ pub(super) fn amd(
     format: &str,
     toolkit: Option<&str>,
 ) -> Result<Vec<u8>, Error> {
+    list_back_ends();
     register_all_llvm_translations(module.context().get());
     let toolkit = toolkit.map(|path| format!(" toolkit=\"{path}\"")).unwrap_or_default();
     let attach = attach_amd(target, opt_level);

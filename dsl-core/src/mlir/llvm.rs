@@ -66,6 +66,10 @@ unsafe extern "C" {
     fn LLVMInitializeNVPTXTarget();
     fn LLVMInitializeNVPTXTargetMC();
     fn LLVMInitializeNVPTXAsmPrinter();
+    fn LLVMInitializeAMDGPUTargetInfo();
+    fn LLVMInitializeAMDGPUTarget();
+    fn LLVMInitializeAMDGPUTargetMC();
+    fn LLVMInitializeAMDGPUAsmPrinter();
     fn LLVMGetTargetFromTriple(triple: *const c_char, target: *mut TargetRef, message: *mut *mut c_char) -> c_int;
     fn LLVMCreateTargetMachine(
         target: TargetRef,
@@ -260,6 +264,23 @@ impl LlvmModule {
     }
 }
 
+/// Puts both vendors' back ends on LLVM's list, which no lock protects. It is to be called before any code is generated:
+/// MLIR does the same for AMD when it first needs it, and changes nothing then, where another thread may be reading.
+pub(crate) fn list_back_ends() {
+    static LISTED: Once = Once::new();
+    // SAFETY: these fill LLVM's list of targets, once and on one thread: others wait here.
+    LISTED.call_once(|| unsafe {
+        LLVMInitializeNVPTXTargetInfo();
+        LLVMInitializeNVPTXTarget();
+        LLVMInitializeNVPTXTargetMC();
+        LLVMInitializeNVPTXAsmPrinter();
+        LLVMInitializeAMDGPUTargetInfo();
+        LLVMInitializeAMDGPUTarget();
+        LLVMInitializeAMDGPUTargetMC();
+        LLVMInitializeAMDGPUAsmPrinter();
+    });
+}
+
 /// LLVM's back end for one chip of NVIDIA.
 pub(crate) struct Machine {
     machine: NonNull<c_void>,
@@ -273,15 +294,7 @@ impl Machine {
     /// # Errors
     /// When LLVM was built without the back end.
     pub fn nvidia(chip: &str, features: &str, level: u8) -> Result<Self, Error> {
-        static INITIALIZED: Once = Once::new();
-        // SAFETY: these fill LLVM's list of targets. They run once, and running after MLIR's own, which does the
-        // same, changes nothing.
-        INITIALIZED.call_once(|| unsafe {
-            LLVMInitializeNVPTXTargetInfo();
-            LLVMInitializeNVPTXTarget();
-            LLVMInitializeNVPTXTargetMC();
-            LLVMInitializeNVPTXAsmPrinter();
-        });
+        list_back_ends();
         let (chip, features) = (c_string(chip)?, c_string(features)?);
         let (mut target, mut message) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: strings end with a zero and are read during the calls; a target is static; the machine is ours.

@@ -19,7 +19,7 @@ use melior::utility::{load_irdl_dialects, register_all_dialects, register_all_pa
 
 use crate::{Diagnostic, Error, SourceLocation, dialect};
 
-pub(crate) use llvm::{LlvmModule, Machine};
+pub(crate) use llvm::{LlvmModule, Machine, list_back_ends};
 pub(crate) use object::gpu_object;
 
 /// An MLIR context with every upstream dialect that a trace may use and the dialect `lw`.
