@@ -96,6 +96,8 @@ impl OuterLayout {
             value: self.outer.to_string(),
         };
         let stride = match strides.leaves().as_slice() {
+            // One index, which is 0: whatever it is scaled by.
+            [_] if matches!(outer.size(), Dim::Static(1)) => 1,
             [stride] => stride.get(operation)?,
             _ => return Err(refused()),
         };

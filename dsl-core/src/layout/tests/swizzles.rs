@@ -16,6 +16,14 @@ fn any_swizzle() -> impl Strategy<Value = Swizzle> {
     })
 }
 
+/// The smallest case of the property below: one index.
+#[test]
+fn a_layout_over_one_index_is_flat() {
+    let one = ComposedLayout::with_offset(Swizzle::new(0, 0, 1).unwrap(), 0, Layout::new(1, 1).unwrap()).unwrap();
+    let over = one.under(Layout::new(1, 2).unwrap()).unwrap();
+    assert_eq!(over.flatten().unwrap().indices().unwrap(), [0]);
+}
+
 proptest! {
     #![proptest_config(cases(1000))]
 
