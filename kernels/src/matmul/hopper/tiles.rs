@@ -33,6 +33,8 @@ const SHARED: usize = 227 * 1024 - 512;
 const MOST_STAGES: usize = 16;
 /// Bytes of a sector of the L2 cache. Where rows do not start at one, their copies take half as long again.
 pub(in super::super) const SECTOR: usize = 32;
+/// What the L2 cache keeps of what was read, about.
+const L2_BYTES: usize = 50_000_000;
 /// Columns of a panel of B that lies along its rows, of 16-bit elements.
 const ROW_PANEL: usize = PANEL / 2;
 
@@ -96,8 +98,7 @@ impl HopperTiles {
         HopperTiles { m_major: problem.m_major, c_in_columns: problem.c_in_columns, ..best }
     }
 
-    /// The tiles to choose from. Where times are equal, the first are taken: those with more rows, which read a B that is
-    /// larger than the L2 cache less often.
+    /// The tiles to choose from. Where times are equal, the first are taken.
     pub(super) fn candidates(k_major: bool) -> impl Iterator<Item = Self> {
         const KINDS: [(usize, usize, usize); 10] = [
             (2, 1, 1),
@@ -182,13 +183,26 @@ impl HopperTiles {
         let loads = m * row[0] + self.loaded_n() / self.cluster * row[1];
         let hidden = self.stages > 3 || problem.aligned == [true; 2];
         let loads = if hidden { loads } else { loads * 6 / 5 };
-        // Blocks of a cluster wait for the slowest one.
+        let step = products.max(traffic).max(loads);
+        // Operands that do not fit into the L2 cache come from memory, more often where blocks that read the same one are
+        // not in one cluster and drift apart.
+        let row_clusters = rows.div_ceil(m).div_ceil(self.cluster);
+        let bytes = |rows: usize, readers: usize| {
+            let once = rows.saturating_mul(inner).saturating_mul(problem.bytes);
+            if readers > 1 { once.saturating_add(once / 5) } else { once }
+        };
+        let (a_bytes, b_bytes) = (bytes(rows, columns.div_ceil(n)), bytes(columns, row_clusters));
+        let memory = a_bytes.saturating_add(b_bytes).saturating_mul(10) / 39;
+        let from_memory = a_bytes.saturating_add(b_bytes) > L2_BYTES;
+        // Blocks of a cluster wait for the slowest one, unless all wait for memory.
+        let hidden = from_memory && m * n <= 8192 && memory > rounds.saturating_mul(steps.saturating_mul(step));
         let together = match self.cluster {
+            _ if hidden => 0,
             1 => 0,
             2 => 70_000,
             _ => 30_000,
         };
-        let step = products.max(traffic).max(loads) + together;
+        let step = step + together;
         // All steps of all blocks together take as long as the power of the chip allows: products, and loads.
         let all = clusters.saturating_mul(self.cluster * steps).saturating_mul((216 * m * n + 1_080 * (m + n)) / 10);
         let power = all / problem.multiprocessors.max(1);
@@ -202,7 +216,12 @@ impl HopperTiles {
         // The output of a tile, in columns two bytes at a time, and the wait for its first stage.
         let output = (152 * m * n).saturating_sub(1_035_000).max(35_000);
         let output = if problem.c_in_columns { output + 21 * m * n / 2 } else { output };
-        rounds.saturating_mul(steps.saturating_mul(step)).max(power).saturating_add(rounds.saturating_mul(output))
+        let time = rounds.saturating_mul(steps.saturating_mul(step)).max(power);
+        let time = time.saturating_add(rounds.saturating_mul(output));
+        // Many narrow tiles are more to begin and to end than the rounds say.
+        let narrow = n < 128 && !n.is_multiple_of(64) && self.consumers < 3;
+        let time = if narrow { time.saturating_add(time / 100) } else { time };
+        if from_memory { time.max(memory).saturating_add(time / 32) } else { time }
     }
 
     /// Columns of a panel of C: 128 bytes of a row, or less where a tile is narrower; or as many as fill the same room where
