@@ -39,5 +39,29 @@ def load_function(driver, path, name, shared_bytes):
     return function
 
 
+class Attribute(ctypes.Structure):
+    """`CUlaunchAttribute` of the driver's API, for values of one word."""
+
+    _fields_ = [("id", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("value", ctypes.c_uint32 * 16)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """`CUlaunchConfig` of the driver's API."""
+
+    _fields_ = [("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared", ctypes.c_uint32),
+                ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(Attribute)), ("count", ctypes.c_uint32)]
+
+
+# CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+OVERLAPPING = 6
+
+
+def launch_config(blocks, threads, shared_bytes, overlapping):
+    """What `cuLaunchKernelEx` takes for a grid of one dimension; an overlapping launch may start before the one before it is
+    through, and its kernel waits where it must."""
+    attributes = (Attribute * 1)(Attribute(OVERLAPPING, 0, (ctypes.c_uint32 * 16)(1)))
+    return LaunchConfig((blocks, 1, 1), (threads, 1, 1), shared_bytes, None, attributes, int(overlapping))
+
+
 def geometric_mean(numbers):
     return math.exp(sum(map(math.log, numbers)) / len(numbers))

@@ -82,22 +82,6 @@ def compile_kernels(program, folder, shapes):
                 made.add(path)
 
 
-class Attribute(ctypes.Structure):
-    """CUlaunchAttribute (CUDA driver API)."""
-
-    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint64 * 8)]
-
-
-class Config(ctypes.Structure):
-    """CUlaunchConfig (CUDA driver API)."""
-
-    _fields_ = [(name, ctypes.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")]
-    _fields_ += [("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(Attribute)), ("count", ctypes.c_uint)]
-
-
-PROGRAMMATIC_STREAM_SERIALIZATION = 6
-
-
 class Kernel:
     """A compiled kernel, loaded; its trace says how to launch it."""
 
@@ -134,12 +118,10 @@ class Kernel:
             kept += values + [argument]
             pointers += [ctypes.addressof(value) for value in values]
         pointers = (ctypes.c_void_p * len(pointers))(*pointers)
-        attributes = (Attribute * 1)(Attribute(PROGRAMMATIC_STREAM_SERIALIZATION))
-        attributes[0].value[0] = 1
-        stream = torch.cuda.current_stream().cuda_stream
-        config = Config(grid, 1, 1, self.threads, 1, 1, self.shared, stream, attributes, int(overlapping))
+        config = common.launch_config(grid, self.threads, self.shared, overlapping)
 
-        def launch(_keep=(kept, attributes)):
+        def launch(_keep=kept):
+            config.stream = torch.cuda.current_stream().cuda_stream
             self.driver("cuLaunchKernelEx", ctypes.byref(config), self.function, pointers, None)
 
         return launch
@@ -156,11 +138,8 @@ class Ours:
 
     def parts(self, multiprocessors):
         """What a launch takes by itself."""
-        batch, heads_q, heads_kv, seqlen_q, seqlen_kv, head_dim, _ = self.shape
-        consumers = self.part.threads // 128 - 1
-        resident = 2 if consumers == 1 and head_dim <= 128 else 1
-        fill = multiprocessors * resident // self.row_blocks()
-        return max(1, min(fill, -(-seqlen_kv // KEYS_OF_A_PART), MOST_PARTS))
+        seqlen_kv = self.shape[4]
+        return max(1, min(multiprocessors // self.row_blocks(), -(-seqlen_kv // KEYS_OF_A_PART), MOST_PARTS))
 
     def row_blocks(self):
         batch, heads_q, heads_kv, seqlen_q, _, _, _ = self.shape

@@ -6,8 +6,7 @@
 //! results do not depend on which block was first; and it is launched to overlap the first kernel's end.
 //!
 //! Query heads that read one key head share its keys, and so they share blocks: rows are packed, query by query, each with its
-//! heads. What a token of decoding costs is reading its keys and values once; one consumer warpgroup keeps up with that, and two
-//! blocks to a multiprocessor keep copies under way while one of them begins or ends.
+//! heads. What a token of decoding costs is reading its keys and values once; one consumer warpgroup keeps up with that.
 //!
 //! T. Dao et al., "Flash-Decoding for long-context inference" (2023); the steps are those of [`super::hopper`].
 
@@ -75,12 +74,12 @@ impl Cut {
         Some(Cut { tiles, parts: parts.clamp(1, MOST_PARTS) })
     }
 
-    /// As many parts as fill `multiprocessors` multiprocessors once, none of them of less than [`KEYS_OF_A_PART`] keys, and
-    /// whether that is faster than whole rows: always where the packed rows of a key head fit into one block of 64, and else where
-    /// there are two parts or more.
+    /// As many parts as give each of `multiprocessors` multiprocessors one block, none of them of less than
+    /// [`KEYS_OF_A_PART`] keys, and whether that is faster than whole rows: always where the packed rows of a key head fit into one
+    /// block of 64, and else where there are two parts or more. Two blocks to a multiprocessor are for what is left over.
     pub(super) fn choose(shape: &AttentionShape, causal: bool, multiprocessors: usize) -> Option<Self> {
         let whole = Cut::into_parts(shape, causal, 1)?;
-        let fill = multiprocessors.saturating_mul(whole.tiles.resident()) / row_blocks(shape, &whole.tiles).max(1);
+        let fill = multiprocessors / row_blocks(shape, &whole.tiles).max(1);
         let parts = fill.min(shape.seqlen_kv.div_ceil(KEYS_OF_A_PART)).clamp(1, MOST_PARTS);
         (parts > 1 || whole.tiles.consumers == 1).then_some(Cut { parts, ..whole })
     }
@@ -164,8 +163,6 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
     seqlen_kv: I32,
     scale: F32,
 ) {
-    // Parts are joined as soon as the last one is through.
-    release_next_grid();
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
     let rows = partial_o.extent(2);
@@ -514,9 +511,9 @@ mod tests {
             let shape = AttentionShape { batch, heads_q, heads_kv, seqlen_q, seqlen_kv, head_dim: 128 };
             Cut::choose(&shape, false, 132).map(|cut| (cut.tiles.consumers, cut.parts))
         };
-        // Decoding: eight row blocks on 264 places; no more parts than keys allow; and one where sequences fill the chip.
-        assert_eq!(cut(1, 64, 8, 1, 131072), Some((1, 33)));
-        assert_eq!(cut(1, 64, 8, 1, 4096), Some((1, 16)));
+        // Decoding: eight row blocks; no more parts than keys allow; and one where sequences fill the chip.
+        assert_eq!(cut(1, 64, 8, 1, 131072), Some((1, 16)));
+        assert_eq!(cut(1, 64, 8, 1, 2000), Some((1, 8)));
         assert_eq!(cut(64, 64, 8, 1, 8192), Some((1, 1)));
         // A chunk of a prompt has blocks of 128 rows, one to a multiprocessor.
         assert_eq!(cut(1, 8, 8, 128, 16384), Some((2, 16)));
