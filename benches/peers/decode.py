@@ -60,21 +60,23 @@ def groups_of(parts):
 
 
 def paths(folder, shape):
-    """The kernel for parts and those that join one, two, four or eight groups of them."""
+    """The kernel for parts, the one for all keys, and those that join one, two, four or eight groups of parts."""
     _, heads_q, heads_kv, seqlen_q, _, head_dim, causal = shape
     few = heads_q // heads_kv * seqlen_q <= ROWS
-    part = f"part_{head_dim}_{'few' if few else 'many'}_{'causal' if causal else 'full'}"
-    return os.path.join(folder, part), {n: os.path.join(folder, f"join_{head_dim}_{n}") for n in (1, 2, 4, 8)}
+    tiles = f"{head_dim}_{'few' if few else 'many'}_{'causal' if causal else 'full'}"
+    part, whole = (os.path.join(folder, f"{name}_{tiles}") for name in ("part", "whole"))
+    return part, whole, {n: os.path.join(folder, f"join_{head_dim}_{n}") for n in (1, 2, 4, 8)}
 
 
 def compile_kernels(program, folder, shapes):
     made = set()
     for shape in shapes:
         _, heads_q, heads_kv, seqlen_q, _, head_dim, causal = shape
-        part, joins = paths(folder, shape)
+        part, whole, joins = paths(folder, shape)
         settings = {"dtype": "bf16", "head_dim": head_dim}
         rows = heads_q // heads_kv * seqlen_q
-        wanted = [(part, settings | {"causal": str(causal).lower(), "parts": 1, "seqlen": rows})]
+        of_keys = settings | {"causal": str(causal).lower(), "seqlen": rows}
+        wanted = [(part, of_keys | {"parts": 2}), (whole, of_keys | {"parts": 1})]
         wanted += [(path, settings | {"join": AT_ONCE * groups}) for groups, path in joins.items()]
         for path, of in wanted:
             if path not in made:
@@ -128,12 +130,13 @@ class Kernel:
 
 
 class Ours:
-    """Both kernels for a shape."""
+    """The kernels for a shape."""
 
     def __init__(self, driver, folder, shape):
-        part, joins = paths(folder, shape)
+        part, whole, joins = paths(folder, shape)
         self.shape = shape
         self.part = Kernel(driver, part, "fmha_fwd_hopper_part")
+        self.whole = Kernel(driver, whole, "fmha_fwd_hopper_packed")
         self.joins = {groups: Kernel(driver, path, "fmha_fwd_hopper_join") for groups, path in joins.items()}
 
     def parts(self, multiprocessors):
@@ -151,9 +154,12 @@ class Ours:
         batch, heads_q, heads_kv, seqlen_q, seqlen_kv, head_dim, _ = self.shape
         per_kv = heads_q // heads_kv
         heads, rows = batch * heads_kv, seqlen_q * per_kv
+        boxes = self.part.boxes
+        if parts == 1:
+            arguments = [q, (k, boxes[0]), (v, boxes[1]), kv_len, o, lse, per_kv, seqlen_kv, scale]
+            return self.whole.prepare(torch, self.row_blocks(), arguments)
         partial_o = torch.empty(parts, heads, rows, head_dim, device="cuda")
         weights = torch.empty(parts, heads, rows, 2, device="cuda")
-        boxes = self.part.boxes
         arguments = [q, (k, boxes[0]), (v, boxes[1]), kv_len, partial_o, weights, per_kv, seqlen_kv, scale]
         part = self.part.prepare(torch, self.row_blocks() * parts, arguments)
         groups = groups_of(parts)

@@ -308,13 +308,15 @@ impl<H: Element> Forward<'_, H> {
         let device = self.q.device().clone();
         let heads_per_kv = shape.heads_q / shape.heads_kv.max(1);
         let (heads, rows) = (shape.batch * shape.heads_kv, shape.seqlen_q * heads_per_kv);
+        let grid = [split::row_blocks(shape, &cut.tiles).saturating_mul(cut.parts), 1, 1];
+        let (q, k, v, per_kv, seqlen_kv) = (self.q, self.k, self.v, count(heads_per_kv)?, count(shape.seqlen_kv)?);
+        if cut.parts == 1 {
+            let arguments = (q, k, v, self.kv_len, o, lse, per_kv, seqlen_kv, self.scale);
+            return split::fmha_fwd_hopper_packed::<T>::new(cut.tiles.clone()).grid(grid).launch(&device, arguments);
+        }
         let mut partial_o = device.tensor_uninit::<f32, 4>([cut.parts, heads, rows, shape.head_dim])?;
         let mut partial_weights = device.tensor_uninit::<f32, 4>([cut.parts, heads, rows, 2])?;
-        let per_kv = count(heads_per_kv)?;
-        let grid = [split::row_blocks(shape, &cut.tiles).saturating_mul(cut.parts), 1, 1];
-        let (q, k, v) = (self.q, self.k, self.v);
-        let arguments =
-            (q, k, v, self.kv_len, &mut partial_o, &mut partial_weights, per_kv, count(shape.seqlen_kv)?, self.scale);
+        let arguments = (q, k, v, self.kv_len, &mut partial_o, &mut partial_weights, per_kv, seqlen_kv, self.scale);
         let parts = split::fmha_fwd_hopper_part::<T>::new(cut.tiles.clone()).grid(grid).launch(&device, arguments)?;
         let joining = Joining::new(shape.head_dim, cut.parts);
         let grid = [(heads * rows).div_ceil(joining.rows()), 1, 1];
@@ -354,7 +356,7 @@ impl<H: Element> Forward<'_, H> {
             count(group)?,
             self.scale,
         );
-        hopper::fmha_fwd_hopper::<T>::new(tiles).grid(grid).launch(&device, arguments)
+        hopper::fmha_fwd_hopper::<T>::new(tiles).grid(grid).overlapping().launch(&device, arguments)
     }
 
     /// Runs `fmha_ref`, the scalar oracle.
@@ -521,11 +523,13 @@ fn part_by_name(settings: &Settings, geometry: &Geometry, target: Target) -> Res
         return Err(Error::Setting(format!("{message}; this is {} with {}", target.name(), geometry.head_dim)));
     };
     let joining = Joining::new(geometry.head_dim, join);
-    Ok(Some(match (join > 0, settings.choice("dtype")?) {
-        (true, "bf16") => Box::new(split::fmha_fwd_hopper_join::<BF16>::new(joining)) as Box<dyn AnyKernel>,
-        (true, _) => Box::new(split::fmha_fwd_hopper_join::<F16>::new(joining)),
-        (false, "bf16") => Box::new(split::fmha_fwd_hopper_part::<BF16>::new(tiles)),
-        (false, _) => Box::new(split::fmha_fwd_hopper_part::<F16>::new(tiles)),
+    Ok(Some(match (join, parts, settings.choice("dtype")?) {
+        (0, 1, "bf16") => Box::new(split::fmha_fwd_hopper_packed::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
+        (0, 1, _) => Box::new(split::fmha_fwd_hopper_packed::<F16>::new(tiles)),
+        (0, _, "bf16") => Box::new(split::fmha_fwd_hopper_part::<BF16>::new(tiles)),
+        (0, _, _) => Box::new(split::fmha_fwd_hopper_part::<F16>::new(tiles)),
+        (_, _, "bf16") => Box::new(split::fmha_fwd_hopper_join::<BF16>::new(joining)),
+        _ => Box::new(split::fmha_fwd_hopper_join::<F16>::new(joining)),
     }))
 }
 

@@ -14,8 +14,8 @@ use lacewing_core::prelude::*;
 use lacewing_runtime::LaunchStats;
 
 use super::hopper::{
-    CHUNK, Consumer, HopperGeometry, ROWS, RowState, Sizes, State, WARPGROUP, Work, clear_padding, divide, hand_on,
-    limits, mask, pass_on, query_of, step, sums, take_turn, weigh_anew,
+    CHUNK, Consumer, HopperGeometry, ROWS, Sizes, State, WARPGROUP, Work, clear_padding, divide, first_row_of,
+    first_weights, hand_on, limits, mask, pass_on, query_of, step, take_turn, this_thread,
 };
 use super::{LN_2, causal_limit};
 use crate::reference::AttentionShape;
@@ -85,37 +85,58 @@ impl Cut {
     }
 }
 
-/// What parts of the keys give: for each part, key head of a sequence, and packed row.
+/// Where a block's sums go.
 #[derive(Clone, Copy)]
-struct Partial {
-    /// `[P, B Hkv, R, D]`: sums of values by weights.
-    o: TensorMut<F32, 4>,
-    /// `[P, B Hkv, R, 2]`: the score that has weight 1, and the sum of weights.
-    weights: TensorMut<F32, 4>,
+enum Destination<T: MmaElement> {
+    /// Beside those of the other parts.
+    Parts {
+        /// `[P, B Hkv, R, D]`: sums of values by weights.
+        o: TensorMut<F32, 4>,
+        /// `[P, B Hkv, R, 2]`: the score that has weight 1, and the sum of weights.
+        weights: TensorMut<F32, 4>,
+    },
+    /// To the outputs, as the block has all keys.
+    Whole {
+        /// `[B, Hq, Sq, D]`.
+        o: TensorMut<T, 4>,
+        /// `[B, Hq, Sq]`.
+        lse: TensorMut<F32, 3>,
+    },
+}
+
+/// The sizes of a launch, and the block's place in it.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Packed rows of a key head.
+    rows: I32,
+    heads_per_kv: I32,
     part: I32,
+    /// Number of the key head among all sequences'.
     head: I32,
+}
+
+impl Place {
+    /// Query head and query of a packed row.
+    #[device]
+    fn row(&self, work: Work, row: I32) -> (I32, I32) {
+        let (query, member) = divide(row, self.heads_per_kv);
+        (work.head * self.heads_per_kv + member, query)
+    }
 }
 
 /// Brings a warpgroup's rows of Q to its tile: rows are packed, so that they are not neighbours for a tensor copy. Rows
 /// beyond the last become zeros.
 #[device]
-fn load_queries<T: MmaElement>(
-    q: Tensor<T, 4>,
-    c: &Consumer<T>,
-    geometry: &HopperGeometry,
-    work: Work,
-    rows: I32,
-    heads_per_kv: I32,
-) {
+fn load_queries<T: MmaElement>(q: Tensor<T, 4>, c: &Consumer<T>, geometry: &HopperGeometry, work: Work, place: Place) {
     let chunks = geometry.head_dim / CHUNK;
     let thread = thread_id(X) % (WARPGROUP as i32);
     for round in range_constexpr(ROWS * chunks / WARPGROUP) {
         let (row, chunk) = divide(thread + ((round * WARPGROUP) as i32), I32::from(chunks as i32));
         let packed = work.first_row + c.number * (ROWS as i32) + row;
-        let (query, member) = divide(packed, heads_per_kv);
+        let (head, query) = place.row(work, packed);
         let column = chunk * (CHUNK as i32);
-        let place = q.at((work.batch, work.head * heads_per_kv + member, query, column));
-        let values = place.load_vec_if(packed < rows, Vector::<T, CHUNK>::splat(T::from(0.0)));
+        let from = q.at((work.batch, head, query, column));
+        let values = from.load_vec_if(packed < place.rows, Vector::<T, CHUNK>::splat(T::from(0.0)));
         c.q.at((row, column)).store_vec(values);
     }
     fence_proxy(ProxyFence::AsyncShared);
@@ -124,24 +145,44 @@ fn load_queries<T: MmaElement>(
 
 /// Writes what a warpgroup has summed up.
 #[device]
-fn store_part<T: MmaElement>(
-    to: Partial,
+fn store_sums<T: MmaElement>(
+    to: Destination<T>,
     c: &Consumer<T>,
     work: Work,
+    place: Place,
     max: [F32; 2],
     total: [F32; 2],
     acc: &Accumulator,
 ) {
+    let thread = this_thread();
+    let (first, column) = (thread % 4 == 0, thread % 4 * 2);
     for half in range_constexpr(2) {
-        let row = work.first_row + c.row + ((8 * half) as i32);
-        let inside = row < to.o.extent(2);
-        let first = lane_id() % 4 == 0;
-        let weights = Vector::<F32, 2>::from([max[half], total[half]]);
-        to.weights.at((to.part, to.head, row, 0)).store_vec_if(inside & first, weights);
-        for group in range_constexpr(acc.len() / 4) {
-            let at = 4 * group + 2 * half;
-            let place = to.o.at((to.part, to.head, row, c.column + ((8 * group) as i32)));
-            place.store_vec_if(inside, Vector::<F32, 2>::from([acc[at], acc[at + 1]]));
+        let row = work.first_row + first_row_of(thread, c.number) + ((8 * half) as i32);
+        let inside = row < place.rows;
+        match to {
+            Destination::Parts { o, weights } => {
+                let pair = Vector::<F32, 2>::from([max[half], total[half]]);
+                weights.at((place.part, place.head, row, 0)).store_vec_if(inside & first, pair);
+                for group in range_constexpr(acc.len() / 4) {
+                    let at = 4 * group + 2 * half;
+                    let to = o.at((place.part, place.head, row, column + ((8 * group) as i32)));
+                    to.store_vec_if(inside, Vector::<F32, 2>::from([acc[at], acc[at + 1]]));
+                }
+            }
+            Destination::Whole { o, lse } => {
+                let empty = total[half] == 0.0;
+                let inverse = empty.select(F32::from(0.0), total[half].rcp_fast());
+                let (head, query) = place.row(work, row);
+                let log = max[half].fma(c.scale_log2, total[half].log2_fast()) * LN_2;
+                let log = empty.select(F32::from(f32::NEG_INFINITY), log);
+                lse.at((work.batch, head, query)).store_if(inside & first, log);
+                for group in range_constexpr(acc.len() / 4) {
+                    let at = 4 * group + 2 * half;
+                    let pair = Vector::<F32, 2>::from([acc[at] * inverse, acc[at + 1] * inverse]);
+                    o.at((work.batch, head, query, column + ((8 * group) as i32)))
+                        .store_vec_if(inside, pair.cast::<T>());
+                }
+            }
         }
     }
 }
@@ -163,9 +204,46 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
     seqlen_kv: I32,
     scale: F32,
 ) {
+    let to = Destination::Parts { o: partial_o, weights: partial_weights };
+    attend(&geometry, q, k, v, kv_len, to, partial_o.extent(0), heads_per_kv, seqlen_kv, scale);
+}
+
+/// Attention of every row to all its keys, with packed rows as in [`fmha_fwd_hopper_part`]. The grid is one block for each row
+/// block and key head, flattened in x.
+#[kernel(block = [geometry.threads(), 1, 1], min_blocks = geometry.resident() as u32)]
+pub fn fmha_fwd_hopper_packed<T: MmaElement>(
+    #[comptime] geometry: HopperGeometry,
+    q: Tensor<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    o: TensorMut<T, 4>,
+    lse: TensorMut<F32, 3>,
+    heads_per_kv: I32,
+    seqlen_kv: I32,
+    scale: F32,
+) {
+    let to = Destination::Whole { o, lse };
+    attend(&geometry, q, k, v, kv_len, to, I32::from(1), heads_per_kv, seqlen_kv, scale);
+}
+
+/// What both kernels do.
+#[device]
+fn attend<T: MmaElement>(
+    geometry: &HopperGeometry,
+    q: Tensor<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    to: Destination<T>,
+    parts: I32,
+    heads_per_kv: I32,
+    seqlen_kv: I32,
+    scale: F32,
+) {
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
-    let rows = partial_o.extent(2);
+    let rows = q.extent(2) * heads_per_kv;
     let (row_blocks, _) = divide(rows + (block_m as i32 - 1), I32::from(block_m as i32));
     let (heads_kv, _) = divide(q.extent(1), heads_per_kv);
     let packed = Some(heads_per_kv);
@@ -179,8 +257,8 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
     let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
     let boundary = setup.mbarrier("boundary", 1);
 
-    let (place, part) = divide(block_id(X), partial_o.extent(0));
-    let (head_index, row_block) = divide(place, row_blocks);
+    let (index, part) = divide(block_id(X), parts);
+    let (head_index, row_block) = divide(index, row_blocks);
     let (batch, head) = divide(head_index, heads_kv);
     let first_row = row_block * (block_m as i32);
     // A length that is no length must not lead out of K.
@@ -193,8 +271,9 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
     };
     let (tiles, _) = divide(visible + (block_n as i32 - 1), I32::from(block_n as i32));
     let work = Work { first_row, head, batch, keys: valid, tiles };
+    let place = Place { rows, heads_per_kv, part, head: head_index };
     // The first parts have a tile more where tiles do not go round.
-    let (share, rest) = divide(tiles, partial_o.extent(0));
+    let (share, rest) = divide(tiles, parts);
     let begin = uniform(share * part + part.min(rest));
     let end = begin + uniform(share + (part < rest).select(I32::from(1), I32::from(0)));
     setup.finish();
@@ -225,27 +304,20 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
     } else {
         consumer.begin();
         let number = consumer.number();
-        let thread = thread_id(X) % (WARPGROUP as i32);
-        let lane = lane_id();
         let c = Consumer {
             q: q_tile.row_block(ROWS, number),
             k: k_ring,
             v: v_ring,
-            queries: None,
             keys,
             values,
             boundary,
             turns: named_barriers(1, consumers, 2 * WARPGROUP),
             number,
             next: (number == consumers as i32 - 1).select(0.into(), number + 1),
-            row: number * (ROWS as i32) + thread / 32 * 16 + lane / 4,
-            column: lane % 4 * 2,
             scale_log2: scale * std::f32::consts::LOG2_E,
         };
-        let to = Partial { o: partial_o, weights: partial_weights, part, head: head_index };
-        let (infinity, zero) = (F32::from(f32::INFINITY), F32::from(0.0));
         if begin < end {
-            load_queries(q, &c, &geometry, work, rows, heads_per_kv);
+            load_queries(q, &c, geometry, work, place);
             if const_expr(consumers > 1) {
                 if number == consumers as i32 - 1 {
                     c.turns.at(0).arrive();
@@ -253,7 +325,7 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
             }
             let mut at = keys.start();
             if end == uniform(tiles) {
-                clear_padding(&c, &geometry, &sizes, work, at);
+                clear_padding(&c, geometry, &sizes, work, at);
             }
 
             // Tiles on the right that no row of the warpgroup sees are passed on, in turn; but not the last one.
@@ -271,32 +343,31 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
 
             // The first tile has nothing before it.
             keys.wait(at);
-            take_turn(&c, &geometry);
+            take_turn(&c, geometry);
             let s = wgmma(c.q, k_ring.stage(at.stage()).t());
-            hand_on(&c, &geometry);
+            hand_on(&c, geometry);
             let mut s = s.wait::<0>();
             keys.release(at);
-            mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
-            let mut state_rows = RowState { max: [-infinity; 2], shift: [infinity; 2], sum: [zero; 2] };
-            // Nothing came before that is to be rescaled.
-            let [_, _] = weigh_anew(&mut s, &mut state_rows, c.scale_log2);
-            state_rows.sum = sums(&s);
-            let o = Accumulator::zeros(head_dim);
-            let mut state = State { rows: state_rows, o, p: s.cast::<T>(), at };
+            // Keys that every row of the warpgroup sees.
+            let mut seen = valid;
+            if const_expr(geometry.causal) {
+                let first_query = query_of(work.first_row + number * (ROWS as i32), &sizes);
+                seen = causal_limit(first_query, sizes.seqlen_q, seqlen_kv).min(valid).max(0);
+            }
+            mask(&mut s, limits(&c, geometry, &sizes, work, *first));
+            let (rows, p) = first_weights::<T>(s, seen, c.scale_log2);
+            let mut state = State { rows, o: Accumulator::zeros(head_dim), p, at };
 
             // Tiles that every row of the warpgroup sees whole need no mask.
             let mut whole = first;
-            let round = Uniform::<I32>::from(0);
             if const_expr(geometry.causal) {
-                let first_query = query_of(work.first_row + number * (ROWS as i32), &sizes);
-                let seen = causal_limit(first_query, sizes.seqlen_q, seqlen_kv).min(valid).max(0);
                 whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first).max(begin);
                 for behind in range(0, first - whole) {
-                    step(&c, &geometry, &sizes, work, round, first - 1 - behind, true, &mut state);
+                    step(&c, geometry, &sizes, work, None, first - 1 - behind, true, &mut state);
                 }
             }
             for behind in range(0, whole - begin) {
-                step(&c, &geometry, &sizes, work, round, whole - 1 - behind, false, &mut state);
+                step(&c, geometry, &sizes, work, None, whole - 1 - behind, false, &mut state);
             }
 
             values.wait(state.at);
@@ -309,7 +380,7 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
             }
             let acc = pv.wait::<0>();
             values.release(state.at);
-            store_part(to, &c, work, state.rows.max, total, &acc);
+            store_sums(to, &c, work, place, state.rows.max, total, &acc);
             // The turn that was handed out first is the last one to be taken.
             if const_expr(consumers > 1) {
                 if number == 0 {
@@ -317,7 +388,8 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
                 }
             }
         } else {
-            store_part(to, &c, work, [-infinity; 2], [zero; 2], &Accumulator::zeros(head_dim));
+            let (none, zero) = (F32::from(f32::NEG_INFINITY), F32::from(0.0));
+            store_sums(to, &c, work, place, [none; 2], [zero; 2], &Accumulator::zeros(head_dim));
         }
     }
 }
@@ -489,7 +561,11 @@ mod tests {
             .par_iter()
             .flat_map_iter(|(head_dim, causal, rows)| {
                 let tiles = HopperGeometry::for_parts(*head_dim, *causal, *rows).unwrap();
-                let found = complaints(&fmha_fwd_hopper_part::<BF16>::new(tiles.clone()));
+                let whole = (*rows == 1).then(|| fmha_fwd_hopper_packed::<BF16>::new(tiles.clone()));
+                let found: Vec<_> = complaints(&fmha_fwd_hopper_part::<BF16>::new(tiles.clone()))
+                    .into_iter()
+                    .chain(whole.iter().flat_map(complaints))
+                    .collect();
                 found.into_iter().map(move |complaint| format!("{tiles:?}: {complaint}"))
             })
             .collect();
