@@ -70,10 +70,10 @@ class Kernel:
         dims = (ctypes.c_uint64 * 4)(*reversed(tensor.shape))
         strides = (ctypes.c_uint64 * 3)(*(2 * stride for stride in reversed(tensor.stride()[:3])))
         box, ones = (ctypes.c_uint32 * 4)(*box), (ctypes.c_uint32 * 4)(1, 1, 1, 1)
-        bf16, promote_256 = 9, 3
+        bf16, promote_128 = 9, 2
         mode = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle]
         self.driver("cuTensorMapEncodeTiled", ctypes.c_void_p(address), bf16, 4, ctypes.c_void_p(tensor.data_ptr()),
-                    dims, strides, box, ones, 0, mode, promote_256, 0)
+                    dims, strides, box, ones, 0, mode, promote_128, 0)
         return address, storage
 
     def prepare(self, torch, q, k, v, kv_len, o, lse, scale):

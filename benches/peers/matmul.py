@@ -85,10 +85,9 @@ class Kernel:
         dims = (ctypes.c_uint64 * 2)(*reversed(tensor.shape))
         box, ones = (ctypes.c_uint32 * 2)(*box), (ctypes.c_uint32 * 2)(1, 1)
         mode = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle]
-        # As the runtime does: 256 bytes where all rows start at sectors of the L2 cache, 128 otherwise.
-        promotion = 3 if strides[0] % 32 == 0 and tensor.data_ptr() % 32 == 0 else 2
+        promote_128 = 2
         self.driver("cuTensorMapEncodeTiled", ctypes.c_void_p(address), kind, 2, ctypes.c_void_p(tensor.data_ptr()), dims, strides, box,
-                    ones, 0, mode, promotion, 0)
+                    ones, 0, mode, promote_128, 0)
         return address, storage
 
     def prepare(self, torch, a, b, c):

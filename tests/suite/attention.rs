@@ -16,6 +16,7 @@ mod limits;
 mod numbers;
 mod seeds;
 mod shapes;
+mod split;
 mod visibility;
 
 use lacewing::kernels::fmha::{Forward, TilingChoice};
@@ -154,11 +155,15 @@ impl Case {
     }
 
     fn forward<T: Dtype>(&self, device: &Device, inputs: &Inputs) -> Got {
+        self.forward_tiled::<T>(self.tiling(device.target()), device, inputs)
+    }
+
+    fn forward_tiled<T: Dtype>(&self, tiling: TilingChoice, device: &Device, inputs: &Inputs) -> Got {
         let mut outputs = Outputs::<T::Host>::new(device, &self.shape());
         let tensors = inputs.on::<T>(device);
         let kv_len = self.lengths_on(device);
         let forward = tensors.forward(self, &kv_len);
-        forward.fmha_fwd_tiled::<T>(self.tiling(device.target()), &mut outputs.o, &mut outputs.lse).unwrap();
+        forward.fmha_fwd_tiled::<T>(tiling, &mut outputs.o, &mut outputs.lse).unwrap();
         outputs.read()
     }
 

@@ -36,6 +36,12 @@ fn without_target(text: &str, target: Target) -> String {
 /// One kernel with some settings, at all stages or as assembly only, for all its targets.
 fn snapshot(kernel: &str, settings: &[(&str, &str)], stages: &[Emit]) {
     let entry = ENTRIES.iter().find(|entry| entry.name == kernel).unwrap();
+    snapshot_for(entry.targets, kernel, settings, stages);
+}
+
+/// The same for some of its targets.
+fn snapshot_for(targets: &[Target], kernel: &str, settings: &[(&str, &str)], stages: &[Emit]) {
+    let entry = ENTRIES.iter().find(|entry| entry.name == kernel).unwrap();
     let mut values = Settings::defaults(entry.parameters);
     let mut name = kernel.to_owned();
     for (parameter, value) in settings {
@@ -45,7 +51,7 @@ fn snapshot(kernel: &str, settings: &[(&str, &str)], stages: &[Emit]) {
     let ptxas = has("ptxas", find_ptxas(None).is_ok(), &["CI", "LACEWING_REQUIRE_PTXAS"]);
     let lld = has("ld.lld", find_lld(None).is_ok(), &["CI"]);
     let mut firsts: Vec<(bool, Emit, String)> = Vec::new();
-    for &target in entry.targets {
+    for &target in targets {
         let traced = entry.build_for(&values, target).unwrap().trace(target).unwrap();
         let (assembly, binary, assembler) =
             if target.is_nvidia() { (Emit::Ptx, Emit::Cubin, ptxas) } else { (Emit::Amdgcn, Emit::Hsaco, lld) };
@@ -111,6 +117,10 @@ fn matmul_fp8() {
 fn fmha_fwd() {
     snapshot("fmha_fwd", &[("head_dim", "16"), ("causal", "true")], &TEXTS);
     snapshot("fmha_fwd", &[("head_dim", "64"), ("dtype", "bf16")], &[]);
+    for of in [("parts", "2"), ("join", "8")] {
+        let settings = [("head_dim", "64"), ("dtype", "bf16"), ("seqlen", "8"), of];
+        snapshot_for(&[Target::SM_90A], "fmha_fwd", &settings, &[]);
+    }
 }
 
 #[test]

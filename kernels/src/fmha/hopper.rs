@@ -20,15 +20,17 @@ mod work;
 use lacewing_core::ScalarType;
 use lacewing_core::prelude::*;
 
-pub(super) use self::work::{Handover, Sizes, WORK_WORDS, Work, divide, hand_over, rows_at, work_at, work_in};
+pub(super) use self::work::{
+    Handover, Sizes, WORK_WORDS, Work, divide, hand_over, query_of, rows_at, work_at, work_in,
+};
 use super::{LARGEST_SHIFT, LN_2, causal_limit};
 
 /// Query rows of a consumer warpgroup.
-const ROWS: usize = 64;
+pub(super) const ROWS: usize = 64;
 /// Threads of a warpgroup.
-const WARPGROUP: usize = 128;
+pub(super) const WARPGROUP: usize = 128;
 /// Elements of 16 bytes.
-const CHUNK: usize = 8;
+pub(super) const CHUNK: usize = 8;
 
 /// Sum of a thread's weights of a row in one tile, up to which the reference serves. No weight is larger, as none is negative:
 /// half precision holds it.
@@ -48,7 +50,7 @@ pub struct HopperGeometry {
     pub(super) head_dim: usize,
     /// Whether a query sees only keys up to its own.
     pub(super) causal: bool,
-    /// Consumer warpgroups: 2 to 4.
+    /// Consumer warpgroups: 2 to 4; 1 too in [`super::split`].
     pub(super) consumers: usize,
     /// Keys of a tile.
     pub(super) block_n: usize,
@@ -83,17 +85,18 @@ impl HopperGeometry {
     /// Whether the output of the tile before is waited for behind all exponentials of a tile, and not where the
     /// assembler likes. Two warpgroups must overlap what a third would hide.
     fn waits_late(&self) -> bool {
-        self.consumers == 2
+        self.consumers <= 2
     }
 
-    fn threads(&self) -> u32 {
+    pub(super) fn threads(&self) -> u32 {
         ((self.consumers + 1) * WARPGROUP) as u32
     }
 
     /// Registers of a producer's and a consumer's thread.
-    fn registers(&self) -> (u32, u32) {
+    pub(super) fn registers(&self) -> (u32, u32) {
         match self.consumers {
-            2 => (24, 240),
+            1 if self.resident() == 2 => (24, 232),
+            1 | 2 => (24, 240),
             3 => (32, 160),
             _ => (32, 112),
         }
@@ -115,13 +118,13 @@ pub fn mixed_heads(heads: usize) -> usize {
 
 /// A thread's two rows of the scores so far.
 #[derive(Clone, Copy, Carried)]
-struct RowState {
+pub(super) struct RowState {
     /// The score that has weight 1: a row's maximum when it was last looked for.
-    max: [F32; 2],
+    pub(super) max: [F32; 2],
     /// What is added to scaled scores, by [`shift`].
-    shift: [F32; 2],
+    pub(super) shift: [F32; 2],
     /// The thread's share of the sums of weights.
-    sum: [F32; 2],
+    pub(super) sum: [F32; 2],
 }
 
 /// Which of a thread's two rows an accumulator's element stands in.
@@ -178,7 +181,7 @@ fn weigh_anew(s: &mut Accumulator, rows: &mut RowState, scale: F32) -> [F32; 2] 
 
 /// The sums of a thread's weights, row by row, in two chains each.
 #[device]
-fn sums(s: &Accumulator) -> [F32; 2] {
+pub(super) fn sums(s: &Accumulator) -> [F32; 2] {
     let mut sums = [s[0], s[2]];
     for half in range_constexpr(2) {
         let mut chains = [s[2 * half], s[2 * half + 1]];
@@ -195,7 +198,7 @@ fn sums(s: &Accumulator) -> [F32; 2] {
 /// Weights of a warpgroup's first tile, against a reference of 0: scores are seldom so large or so small that it does not serve,
 /// and nobody waits for maxima. `seen` is the number of keys that every row sees.
 #[device]
-fn first_weights<T: MmaElement>(mut s: Accumulator, seen: I32, scale: F32) -> (RowState, Fragments<T>) {
+pub(super) fn first_weights<T: MmaElement>(mut s: Accumulator, seen: I32, scale: F32) -> (RowState, Fragments<T>) {
     let mut rows = RowState { max: [0.0.into(); 2], shift: [0.0.into(); 2], sum: [0.0.into(); 2] };
     let mut weights = s.clone();
     weigh(&mut weights, &rows, scale);
@@ -222,7 +225,7 @@ fn first_weights<T: MmaElement>(mut s: Accumulator, seen: I32, scale: F32) -> (R
 /// Hides the scores of keys from the limit of each of the thread's two rows on; limits count from the thread's
 /// first column.
 #[device]
-fn mask(s: &mut Accumulator, limits: [I32; 2]) {
+pub(super) fn mask(s: &mut Accumulator, limits: [I32; 2]) {
     for i in range_constexpr(s.len()) {
         let column = (i / 4 * 8 + i % 2) as i32;
         s[i] = (limits[half_of(i)] > column).select(s[i], F32::from(f32::NEG_INFINITY));
@@ -231,49 +234,64 @@ fn mask(s: &mut Accumulator, limits: [I32; 2]) {
 
 /// What a consumer warpgroup works with.
 #[derive(Clone, Copy)]
-struct Consumer<T: WgmmaElement> {
-    q: SwizzledTile<T>,
-    k: SwizzledRing<T>,
-    v: SwizzledRing<T>,
-    queries: Pipeline,
-    keys: Pipeline,
-    values: Pipeline,
+pub(super) struct Consumer<T: WgmmaElement> {
+    pub(super) q: SwizzledTile<T>,
+    pub(super) k: SwizzledRing<T>,
+    pub(super) v: SwizzledRing<T>,
+    pub(super) keys: Pipeline,
+    pub(super) values: Pipeline,
     /// An mbarrier whose only phase is complete.
-    boundary: Mbarrier,
+    pub(super) boundary: Mbarrier,
     /// The named barriers at which warpgroups take turns, this one's number and the next one's.
-    turns: NamedBarriers,
-    number: Uniform<I32>,
-    next: Uniform<I32>,
-    scale_log2: F32,
+    pub(super) turns: NamedBarriers,
+    pub(super) number: Uniform<I32>,
+    pub(super) next: Uniform<I32>,
+    pub(super) scale_log2: F32,
+}
+
+/// Waits for the warpgroup's turn at the tensor cores. One alone takes no turns.
+#[device]
+pub(super) fn take_turn<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
+    if const_expr(geometry.consumers > 1) {
+        c.turns.at(c.number).sync();
+    }
+}
+
+/// Gives the next warpgroup its turn.
+#[device]
+pub(super) fn hand_on<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
+    if const_expr(geometry.consumers > 1) {
+        c.turns.at(c.next).arrive();
+    }
 }
 
 /// What a consumer carries from one tile of keys to the next.
 #[derive(Carried)]
-struct State<T: MmaElement> {
-    rows: RowState,
+pub(super) struct State<T: MmaElement> {
+    pub(super) rows: RowState,
     /// Output so far, without the tile that `p` belongs to.
-    o: Accumulator,
-    p: Fragments<T>,
+    pub(super) o: Accumulator,
+    pub(super) p: Fragments<T>,
     /// The stage of that tile's values; that of the next tile's keys follows it.
-    at: Cursor,
+    pub(super) at: Cursor,
 }
 
 /// The thread's number in its block, by way of the warp: a compiler does not move that, so that what is computed from it stays
 /// beside its use, and takes no registers in between.
 #[device]
-fn this_thread() -> I32 {
+pub(super) fn this_thread() -> I32 {
     shfl_xor(thread_id(X), 0)
 }
 
 /// The first of a thread's two rows in its block of rows, for the consumer warpgroup of that number; the other is 8 below it.
 #[device]
-fn first_row_of(thread: I32, number: Uniform<I32>) -> I32 {
+pub(super) fn first_row_of(thread: I32, number: Uniform<I32>) -> I32 {
     number * (ROWS as i32) + thread % (WARPGROUP as i32) / 32 * 16 + thread % 32 / 4
 }
 
 /// First key that each of the thread's two rows does not see, counted from the thread's first column of a tile.
 #[device]
-fn limits<T: WgmmaElement>(
+pub(super) fn limits<T: WgmmaElement>(
     c: &Consumer<T>,
     geometry: &HopperGeometry,
     sizes: &Sizes,
@@ -285,7 +303,7 @@ fn limits<T: WgmmaElement>(
     let mut limits = [work.keys - start; 2];
     if const_expr(geometry.causal) {
         for half in range_constexpr(2) {
-            let row = work.first_row + first_row_of(thread, c.number) + ((8 * half) as i32);
+            let row = query_of(work.first_row + first_row_of(thread, c.number) + ((8 * half) as i32), sizes);
             limits[half] = limits[half].min(causal_limit(row, sizes.seqlen_q, sizes.seqlen_kv) - start);
         }
     }
@@ -295,7 +313,13 @@ fn limits<T: WgmmaElement>(
 /// Makes the values of padding keys zeros, in the last tile: a weight of 0 times NaN would be NaN. The copies have
 /// put zeros where the tensor ends, so that only a shorter `kv_len` leaves something to do.
 #[device]
-fn clear_padding<T: MmaElement>(c: &Consumer<T>, geometry: &HopperGeometry, sizes: &Sizes, work: Work, at: Cursor) {
+pub(super) fn clear_padding<T: MmaElement>(
+    c: &Consumer<T>,
+    geometry: &HopperGeometry,
+    sizes: &Sizes,
+    work: Work,
+    at: Cursor,
+) {
     let valid = work.keys - (work.tiles - 1) * (geometry.block_n as i32);
     if work.keys < sizes.seqlen_kv && valid < (geometry.block_n as i32) {
         c.values.wait(at);
@@ -314,7 +338,7 @@ fn clear_padding<T: MmaElement>(c: &Consumer<T>, geometry: &HopperGeometry, size
 /// Leaves a tile of keys and values alone, in turn. All four warps have waited for both stages before one thread releases them:
 /// else these could be filled twice before a warp that fell behind looks.
 #[device]
-fn pass_on<T: WgmmaElement>(c: &Consumer<T>, at: Cursor) {
+pub(super) fn pass_on<T: WgmmaElement>(c: &Consumer<T>, at: Cursor) {
     c.keys.wait(at);
     c.values.wait(at);
     c.turns.at(c.number).sync();
@@ -324,28 +348,30 @@ fn pass_on<T: WgmmaElement>(c: &Consumer<T>, at: Cursor) {
 }
 
 /// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before. Tiles from `whole` on
-/// may have something to mask.
+/// may have something to mask. `queries` is where Q is released, if a tensor copy brought it.
 #[device]
-fn step<T: MmaElement>(
+pub(super) fn step<T: MmaElement>(
     c: &Consumer<T>,
     geometry: &HopperGeometry,
     sizes: &Sizes,
     work: Work,
-    q_at: Cursor,
+    queries: Option<(Pipeline, Cursor)>,
     tile: Uniform<I32>,
     whole: Uniform<I32>,
     state: &mut State<T>,
 ) {
     let next = state.at.next();
     c.keys.wait(next);
-    c.turns.at(c.number).sync();
+    take_turn(c, geometry);
     let s = wgmma(c.q, c.k.stage(next.stage()).t());
     c.values.wait(state.at);
     let o = wgmma_add(&state.p, c.v.stage(state.at.stage()), std::mem::take(&mut state.o));
-    c.turns.at(c.next).arrive();
+    hand_on(c, geometry);
     let mut s = s.wait::<1>();
     c.keys.release(next);
-    c.queries.release_if(tile == 0, q_at);
+    if let Some((queries, q_at)) = queries {
+        queries.release_if(tile == 0, q_at);
+    }
     if const_expr(geometry.causal) {
         if tile >= whole {
             mask(&mut s, limits(c, geometry, sizes, work, *tile));
@@ -408,7 +434,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
     let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
-    let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group };
+    let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group, packed: None };
     let works = uniform(row_blocks * o.extent(1) * o.extent(0));
 
     let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
@@ -496,7 +522,6 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             q: q_tile.row_block(ROWS, number),
             k: k_ring,
             v: v_ring,
-            queries,
             keys,
             values,
             boundary,
@@ -562,7 +587,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                 whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
             }
             for behind in range(0, first) {
-                step(&c, &geometry, &sizes, work, q_at, first - 1 - behind, whole, &mut state);
+                step(&c, &geometry, &sizes, work, Some((queries, q_at)), first - 1 - behind, whole, &mut state);
             }
 
             values.wait(state.at);
@@ -646,9 +671,9 @@ fn store_rows<T: MmaElement>(o: TensorMut<T, 4>, work: Work, row_in_block: I32, 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use lacewing_core::lower::{EmitOptions, Report, find_nvdisasm, find_ptxas};
-    use lacewing_core::trace_kernel;
+    use lacewing_core::{rt, trace_kernel};
     use rayon::prelude::*;
 
     use super::*;
@@ -671,29 +696,40 @@ mod tests {
         all
     }
 
-    fn complaints<T: MmaElement>(geometry: &HopperGeometry) -> Vec<String> {
-        let traced = trace_kernel(&fmha_fwd_hopper::<T>::new(geometry.clone()), Target::SM_90A).unwrap();
+    /// What there is to complain of in the machine code of a kernel with warpgroup products in a loop.
+    pub(in crate::fmha) fn complaints(kernel: &impl rt::Kernel) -> Vec<String> {
+        let traced = trace_kernel(kernel, Target::SM_90A).unwrap();
         let report = Report::of(&traced, &EmitOptions::default()).unwrap();
         // One for each of the masked, the unmasked and the last tiles, or fewer; none would mean that nobody looked.
         assert!(report.main_loops.iter().any(|found| found.products >= 8), "{:?}", report.main_loops);
         report.complaints()
     }
 
+    /// Whether there is what shows the machine code.
+    pub(in crate::fmha) fn machine_code_shows() -> bool {
+        let shows = find_ptxas(None).is_ok() && find_nvdisasm().is_some();
+        if !shows {
+            let required = ["CI", "LACEWING_REQUIRE_PTXAS"].iter().find(|name| std::env::var_os(name).is_some());
+            assert!(required.is_none(), "no ptxas or no nvdisasm: nobody would see serialised products");
+            eprintln!("SKIPPED: no ptxas or no nvdisasm");
+        }
+        shows
+    }
+
     /// Serialised products, registers in memory, an ignored `setmaxnreg` and addresses that threads must hand to the
     /// warp cost more than any tuning wins.
     #[test]
     fn the_machine_code_has_nothing_to_complain_of() {
-        if find_ptxas(None).is_err() || find_nvdisasm().is_none() {
-            let required = ["CI", "LACEWING_REQUIRE_PTXAS"].iter().find(|name| std::env::var_os(name).is_some());
-            assert!(required.is_none(), "no ptxas or no nvdisasm: nobody would see serialised products");
-            eprintln!("SKIPPED: no ptxas or no nvdisasm");
+        if !machine_code_shows() {
             return;
         }
         let found: Vec<_> = geometries()
             .par_iter()
             .flat_map_iter(|geometry| {
-                let other = if geometry.head_dim == 128 { complaints::<F16>(geometry) } else { Default::default() };
-                let found: Vec<_> = complaints::<BF16>(geometry).into_iter().chain(other).collect();
+                let half = (geometry.head_dim == 128).then(|| fmha_fwd_hopper::<F16>::new(geometry.clone()));
+                let other = half.iter().flat_map(complaints);
+                let found: Vec<_> =
+                    complaints(&fmha_fwd_hopper::<BF16>::new(geometry.clone())).into_iter().chain(other).collect();
                 found.into_iter().map(move |complaint| format!("{geometry:?}: {complaint}"))
             })
             .collect();

@@ -2,7 +2,7 @@
 //!
 //! | kernel | file | runs on |
 //! |---|---|---|
-//! | `fmha_fwd` | [`hopper`] on sm_90a, [`mma`] on other NVIDIA chips, [`mfma`] on AMD chips | tensor cores, f16 and bf16 |
+//! | `fmha_fwd` | [`hopper`] and [`split`] on sm_90a, [`mma`] on other NVIDIA chips, [`mfma`] on AMD chips | tensor cores, f16 and bf16 |
 //! | `fmha_ref` | [`reference`](mod@reference) | any chip; one thread a key, f32 |
 //!
 //! All take Q and O `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]` with any strides, Hq a multiple of Hkv (query
@@ -17,6 +17,7 @@ pub mod hopper;
 pub mod mfma;
 pub mod mma;
 pub mod reference;
+pub mod split;
 
 use lacewing_core::prelude::*;
 use lacewing_core::types::{MmaElement, Scalar};
@@ -26,6 +27,7 @@ use lacewing_runtime::runner::{Laddered, Tile};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
 use self::hopper::{HopperGeometry, mixed_heads};
+use self::split::{Cut, Joining};
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use crate::ladders;
 use crate::reference::AttentionShape;
@@ -100,6 +102,8 @@ pub enum TilingChoice {
     Small,
     /// [`mma::Tiling::large`].
     Large,
+    /// As [`TilingChoice::Auto`], but for sm_90a, where the keys of a row block are never cut into parts.
+    Whole,
 }
 
 impl TilingChoice {
@@ -198,17 +202,23 @@ impl<H: Element> Forward<'_, H> {
     {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
         let device = self.q.device().clone();
-        if tiling == TilingChoice::Auto
-            && let Some(tiles) = self.hopper(&shape, &geometry)
-        {
-            return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
+        let by_shape = matches!(tiling, TilingChoice::Auto | TilingChoice::Whole);
+        if by_shape && self.fits_hopper(&shape, &geometry) {
+            if tiling == TilingChoice::Auto
+                && let Some(cut) = self.cut(&shape, None)
+            {
+                return self.fmha_fwd_parts::<T>(&cut, &shape, o, lse);
+            }
+            if let Some(tiles) = self.whole(&shape) {
+                return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
+            }
         }
         let arguments = (self.q, self.k, self.v, self.kv_len, o, lse, self.scale);
         if device.target().is_nvidia() {
             let tiling = match tiling {
                 TilingChoice::Small => mma::Tiling::small(&geometry),
                 TilingChoice::Large => mma::Tiling::large(&geometry),
-                TilingChoice::Auto => {
+                TilingChoice::Auto | TilingChoice::Whole => {
                     let heads = shape.heads_q.saturating_mul(shape.batch);
                     mma::Tiling::for_queries(&geometry, shape.seqlen_q, heads)
                 }
@@ -221,18 +231,98 @@ impl<H: Element> Forward<'_, H> {
         }
     }
 
-    /// The tiles of Hopper's kernel, where it can run this: on its chip, for a head dimension that it has, on rows
-    /// that tensor maps can describe. Its running maxima are those of unscaled scores, so that the scale must be
-    /// positive.
-    fn hopper(&self, shape: &AttentionShape, geometry: &Geometry) -> Option<HopperGeometry> {
-        let fits = self.q.device().target() == Target::SM_90A
+    /// [`Forward::fmha_fwd`] of sm_90a with the keys of each row block in so many parts, from 1 to 256; 0 stands for as many as
+    /// a launch takes by itself where it cuts keys.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] where Hopper's kernels cannot run this: on other chips, for head dimensions other than 64, 96, 128,
+    /// 192 and 256, without keys, on rows that are no vectors of 16 bytes, and for a scale that is not positive. All of
+    /// [`Forward::fmha_fwd`].
+    pub fn fmha_fwd_split<T>(
+        &self,
+        parts: usize,
+        o: &mut DevTensor<H, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement,
+        H: ElementOf<T>,
+    {
+        let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
+        if parts > split::MOST_PARTS {
+            return Err(Error::Setting(format!("{parts} parts of the keys: there are at most {}", split::MOST_PARTS)));
+        }
+        let cut = if self.fits_hopper(&shape, &geometry) { self.cut(&shape, Some(parts)) } else { None };
+        let Some(cut) = cut else {
+            return Err(Error::Setting(format!(
+                "keys in parts are for sm_90a, with a head dimension of 64, 96, 128, 192 or 256, a key or more, rows of \
+                 16-byte vectors and a positive scale; this is {} with head dimension {}, {} keys and scale {}",
+                self.q.device().target().name(),
+                shape.head_dim,
+                shape.seqlen_kv,
+                self.scale
+            )));
+        };
+        self.fmha_fwd_parts::<T>(&cut, &shape, o, lse)
+    }
+
+    /// Whether Hopper's kernels can run this: on their chip, on rows that tensor maps can describe. Their running maxima are
+    /// those of unscaled scores, so that the scale must be positive.
+    fn fits_hopper(&self, shape: &AttentionShape, geometry: &Geometry) -> bool {
+        self.q.device().target() == Target::SM_90A
             && geometry.vectorized
             && shape.seqlen_kv > 0
             && self.scale > 0.0
             && [self.q, self.k, self.v].into_iter().all(tensor_map_describes)
-            && i32::try_from(blocks(shape, 1)).is_ok();
-        let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_q, shape.seqlen_kv);
-        tiles.filter(|_| fits)
+            && i32::try_from(blocks(shape, 1)).is_ok()
+    }
+
+    /// The tiles of Hopper's kernel for whole rows; `None` for a head dimension that it does not have.
+    fn whole(&self, shape: &AttentionShape) -> Option<HopperGeometry> {
+        HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_q, shape.seqlen_kv)
+    }
+
+    /// How Hopper's kernel for parts of the keys cuts them: as asked for, or where that is faster.
+    fn cut(&self, shape: &AttentionShape, parts: Option<usize>) -> Option<Cut> {
+        let multiprocessors = self.q.device().multiprocessors() as usize;
+        match parts {
+            Some(0) => {
+                Cut::choose(shape, self.causal, multiprocessors).or_else(|| Cut::into_parts(shape, self.causal, 1))
+            }
+            Some(parts) => Cut::into_parts(shape, self.causal, parts),
+            None => Cut::choose(shape, self.causal, multiprocessors),
+        }
+    }
+
+    fn fmha_fwd_parts<T>(
+        &self,
+        cut: &Cut,
+        shape: &AttentionShape,
+        o: &mut DevTensor<H, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement,
+        H: ElementOf<T>,
+    {
+        let device = self.q.device().clone();
+        let heads_per_kv = shape.heads_q / shape.heads_kv.max(1);
+        let (heads, rows) = (shape.batch * shape.heads_kv, shape.seqlen_q * heads_per_kv);
+        let grid = [split::row_blocks(shape, &cut.tiles).saturating_mul(cut.parts), 1, 1];
+        let (q, k, v, per_kv, seqlen_kv) = (self.q, self.k, self.v, count(heads_per_kv)?, count(shape.seqlen_kv)?);
+        if cut.parts == 1 {
+            let arguments = (q, k, v, self.kv_len, o, lse, per_kv, seqlen_kv, self.scale);
+            return split::fmha_fwd_hopper_packed::<T>::new(cut.tiles.clone()).grid(grid).launch(&device, arguments);
+        }
+        let mut partial_o = device.tensor_uninit::<f32, 4>([cut.parts, heads, rows, shape.head_dim])?;
+        let mut partial_weights = device.tensor_uninit::<f32, 4>([cut.parts, heads, rows, 2])?;
+        let arguments = (q, k, v, self.kv_len, &mut partial_o, &mut partial_weights, per_kv, seqlen_kv, self.scale);
+        let parts = split::fmha_fwd_hopper_part::<T>::new(cut.tiles.clone()).grid(grid).launch(&device, arguments)?;
+        let joining = Joining::new(shape.head_dim, cut.parts);
+        let grid = [(heads * rows).div_ceil(joining.rows()), 1, 1];
+        let arguments = (&partial_o, &partial_weights, o, lse, per_kv, self.scale);
+        let join = split::fmha_fwd_hopper_join::<T>::new(joining).grid(grid).overlapping();
+        Ok(split::together(parts, join.launch(&device, arguments)?))
     }
 
     fn fmha_fwd_hopper<T>(
@@ -252,9 +342,6 @@ impl<H: Element> Forward<'_, H> {
         let grid = [blocks(shape, tiles.block_m()).min(device.multiprocessors() as usize), 1, 1];
         // Without a mask no work is drawn, and nobody looks at the counter.
         let mut counter = if self.causal { device.tensor_zeros::<i32, 1>([1])? } else { device.tensor_uninit([1])? };
-        let count = |number: usize| {
-            i32::try_from(number).map_err(|_| Error::Shape(format!("{number} is more than a kernel can count")))
-        };
         let (heads_per_kv, seqlen_kv) = (count(shape.heads_q / shape.heads_kv.max(1))?, count(shape.seqlen_kv)?);
         let arguments = (
             self.q,
@@ -301,6 +388,11 @@ fn blocks(shape: &AttentionShape, rows: usize) -> usize {
     shape.seqlen_q.div_ceil(rows).saturating_mul(shape.heads_q).saturating_mul(shape.batch)
 }
 
+/// A number as kernels take it.
+fn count(number: usize) -> Result<i32, Error> {
+    i32::try_from(number).map_err(|_| Error::Shape(format!("{number} is more than a kernel can count")))
+}
+
 const DTYPES: &[&str] = &["f16", "bf16"];
 const REF_DTYPES: &[&str] = &["f16", "bf16", "f32"];
 
@@ -314,6 +406,12 @@ const PARAMETERS: &[Parameter] = &[
         "auto",
         "query rows of a block of the mma.sync version: small is 64, large 128; auto goes by chip and shape",
     ),
+    Parameter::usize(
+        "parts",
+        0,
+        "sm_90a: parts that the keys of a row block are cut into, up to 256; 0 goes by the shape; compiles for `seqlen` rows of a key head",
+    ),
+    Parameter::usize("join", 0, "sm_90a: compiles the kernel that joins so many parts; a run does not look at it"),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
     Parameter::usize(
         "seqlen",
@@ -367,6 +465,9 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
         let geometry = geometry(settings)?;
         let dtype = settings.choice("dtype")?;
         let choice = TilingChoice::from_settings(settings)?;
+        if let Some(kernel) = part_by_name(settings, &geometry, target)? {
+            return Ok(kernel);
+        }
         if target == Target::SM_90A
             && choice == TilingChoice::Auto
             && let Some(tiles) = {
@@ -381,7 +482,7 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
         }
         let tiling = match choice {
             TilingChoice::Large => mma::Tiling::large(&geometry),
-            TilingChoice::Small | TilingChoice::Auto => mma::Tiling::small(&geometry),
+            TilingChoice::Small | TilingChoice::Auto | TilingChoice::Whole => mma::Tiling::small(&geometry),
         };
         Ok(match (dtype, target.is_nvidia()) {
             ("bf16", true) => Box::new(mma::fmha_fwd_mma::<BF16>::new(geometry, tiling)) as Box<dyn AnyKernel>,
@@ -409,6 +510,28 @@ pub static FMHA_REF: KernelEntry = KernelEntry {
     },
     runner: Some(&REF),
 };
+
+/// The kernels for parts of the keys by name; `None` where they are not asked for.
+fn part_by_name(settings: &Settings, geometry: &Geometry, target: Target) -> Result<Option<Box<dyn AnyKernel>>, Error> {
+    let (parts, join) = (settings.usize("parts")?, settings.usize("join")?);
+    if parts == 0 && join == 0 {
+        return Ok(None);
+    }
+    let tiles = HopperGeometry::for_parts(geometry.head_dim, geometry.causal, settings.usize("seqlen")?);
+    let Some(tiles) = tiles.filter(|_| target == Target::SM_90A) else {
+        let message = "`parts` and `join` are for sm_90a, with `head_dim` 64, 96, 128, 192 or 256";
+        return Err(Error::Setting(format!("{message}; this is {} with {}", target.name(), geometry.head_dim)));
+    };
+    let joining = Joining::new(geometry.head_dim, join);
+    Ok(Some(match (join, parts, settings.choice("dtype")?) {
+        (0, 1, "bf16") => Box::new(split::fmha_fwd_hopper_packed::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
+        (0, 1, _) => Box::new(split::fmha_fwd_hopper_packed::<F16>::new(tiles)),
+        (0, _, "bf16") => Box::new(split::fmha_fwd_hopper_part::<BF16>::new(tiles)),
+        (0, _, _) => Box::new(split::fmha_fwd_hopper_part::<F16>::new(tiles)),
+        (_, _, "bf16") => Box::new(split::fmha_fwd_hopper_join::<BF16>::new(joining)),
+        _ => Box::new(split::fmha_fwd_hopper_join::<F16>::new(joining)),
+    }))
+}
 
 fn geometry(settings: &Settings) -> Result<Geometry, Error> {
     Geometry::new(settings.usize("head_dim")?, settings.bool("causal")?, true)
@@ -449,20 +572,23 @@ impl<H: Element> OnDevice<H> {
 }
 
 fn run_fwd(device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error> {
-    fn typed<T>(device: &Device, tiling: TilingChoice, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
+    fn typed<T>(device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Result<AttentionOutputs, Error>
     where
         T: MmaElement + Scalar<Host: ElementOf<T>>,
     {
         let on_device = OnDevice::<T::Host>::new(device, inputs)?;
         let mut o = device.tensor_uninit(on_device.shape.q())?;
         let mut lse = device.tensor_uninit(on_device.shape.lse())?;
-        on_device.forward(inputs).fmha_fwd_tiled::<T>(tiling, &mut o, &mut lse)?;
+        let forward = on_device.forward(inputs);
+        match settings.usize("parts")? {
+            0 => forward.fmha_fwd_tiled::<T>(TilingChoice::from_settings(settings)?, &mut o, &mut lse)?,
+            parts => forward.fmha_fwd_split::<T>(parts, &mut o, &mut lse)?,
+        };
         Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
     }
-    let tiling = TilingChoice::from_settings(settings)?;
     match inputs.q.scalar() {
-        ScalarType::Bf16 => typed::<BF16>(device, tiling, inputs),
-        _ => typed::<F16>(device, tiling, inputs),
+        ScalarType::Bf16 => typed::<BF16>(device, settings, inputs),
+        _ => typed::<F16>(device, settings, inputs),
     }
 }
 

@@ -54,6 +54,17 @@ pub(in crate::fmha) struct Sizes {
     pub(in crate::fmha) row_blocks: I32,
     /// Heads whose work is mixed, for causal attention.
     pub(in crate::fmha) group: I32,
+    /// Query heads whose rows stand together, query by query, where a row is one head's part of a query.
+    pub(in crate::fmha) packed: Option<I32>,
+}
+
+/// The query that a row belongs to.
+#[device]
+pub(in crate::fmha) fn query_of(row: I32, sizes: &Sizes) -> I32 {
+    match sizes.packed {
+        Some(heads) => divide(row, heads).0,
+        None => row,
+    }
 }
 
 /// Quotient and remainder of what is not negative: without the steps that signs would take.

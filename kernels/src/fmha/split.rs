@@ -1,0 +1,597 @@
+//! `fmha_fwd` for Hopper where there are few rows and many keys: decoding, and prompts in chunks.
+//!
+//! Row blocks of [`super::hopper`] alone would leave most of the chip idle then. Here the keys of each row block are cut into
+//! parts, one for each block of the grid, and a second kernel joins what the parts give: `O = sum of 2^(m_p - m) O_p` over the
+//! sum of weights, where each part has its own reference `m_p` and m is the largest. It adds in the order of the parts, so that
+//! results do not depend on which block was first; and it is launched to overlap the first kernel's end.
+//!
+//! Query heads that read one key head share its keys, and so they share blocks: rows are packed, query by query, each with its
+//! heads. What a token of decoding costs is reading its keys and values once; one consumer warpgroup keeps up with that.
+//!
+//! T. Dao et al., "Flash-Decoding for long-context inference" (2023); the steps are those of [`super::hopper`].
+
+use lacewing_core::prelude::*;
+use lacewing_runtime::LaunchStats;
+
+use super::hopper::{
+    CHUNK, Consumer, HopperGeometry, ROWS, Sizes, State, WARPGROUP, Work, clear_padding, divide, first_row_of,
+    first_weights, hand_on, limits, mask, pass_on, query_of, step, take_turn, this_thread,
+};
+use super::{LN_2, causal_limit};
+use crate::reference::AttentionShape;
+
+/// Keys below which a part is not worth a block of its own.
+const KEYS_OF_A_PART: usize = 256;
+/// Parts beyond which joining them takes longer than reading them.
+pub(super) const MOST_PARTS: usize = 256;
+
+impl HopperGeometry {
+    /// The tiles for `rows` packed rows of one key head; `None` for a head dimension that Hopper's kernels do not have.
+    /// Up to 64 rows, reading keys is all: one consumer warpgroup, and as many stages as fit. Where two blocks fit on a
+    /// multiprocessor, stages are as many as that leaves room for.
+    pub fn for_parts(head_dim: usize, causal: bool, rows: usize) -> Option<Self> {
+        let tiles = |consumers, block_n, stages| Some(HopperGeometry { head_dim, causal, consumers, block_n, stages });
+        match (head_dim, rows <= ROWS) {
+            (64, true) => tiles(1, 128, 3),
+            (96, true) => tiles(1, 64, 4),
+            (128, true) => tiles(1, 64, 3),
+            (192, true) => tiles(1, 64, 4),
+            (256, true) => tiles(1, 64, 3),
+            (64, false) => tiles(2, 128, 3),
+            (96 | 128, false) => tiles(2, 128, 2),
+            (192, false) => tiles(2, 96, 2),
+            (256, false) => tiles(2, 64, 2),
+            _ => None,
+        }
+    }
+
+    /// Blocks that a multiprocessor runs at once: with one consumer two, where shared memory is enough.
+    pub(super) fn resident(&self) -> usize {
+        if self.consumers == 1 && self.head_dim <= 128 { 2 } else { 1 }
+    }
+}
+
+/// How keys are cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The tiles.
+    pub(super) tiles: HopperGeometry,
+    /// Parts of the keys of a row block.
+    pub(super) parts: usize,
+}
+
+/// Row blocks of a launch: packed rows of one key head, for each key head of each sequence.
+pub(super) fn row_blocks(shape: &AttentionShape, tiles: &HopperGeometry) -> usize {
+    let rows = shape.seqlen_q.saturating_mul(shape.heads_q / shape.heads_kv.max(1));
+    rows.div_ceil(tiles.block_m()).saturating_mul(shape.heads_kv).saturating_mul(shape.batch)
+}
+
+impl Cut {
+    /// Into so many parts; `None` where the kernel does not have the head dimension.
+    pub(super) fn into_parts(shape: &AttentionShape, causal: bool, parts: usize) -> Option<Self> {
+        let rows = shape.seqlen_q.saturating_mul(shape.heads_q / shape.heads_kv.max(1));
+        let tiles = HopperGeometry::for_parts(shape.head_dim, causal, rows)?;
+        Some(Cut { tiles, parts: parts.clamp(1, MOST_PARTS) })
+    }
+
+    /// As many parts as give each of `multiprocessors` multiprocessors one block, none of them of less than
+    /// [`KEYS_OF_A_PART`] keys, and whether that is faster than whole rows: always where the packed rows of a key head fit into one
+    /// block of 64, and else where there are two parts or more. Two blocks to a multiprocessor are for what is left over.
+    pub(super) fn choose(shape: &AttentionShape, causal: bool, multiprocessors: usize) -> Option<Self> {
+        let whole = Cut::into_parts(shape, causal, 1)?;
+        let fill = multiprocessors / row_blocks(shape, &whole.tiles).max(1);
+        let parts = fill.min(shape.seqlen_kv.div_ceil(KEYS_OF_A_PART)).clamp(1, MOST_PARTS);
+        (parts > 1 || whole.tiles.consumers == 1).then_some(Cut { parts, ..whole })
+    }
+}
+
+/// Where a block's sums go.
+#[derive(Clone, Copy)]
+enum Destination<T: MmaElement> {
+    /// Beside those of the other parts.
+    Parts {
+        /// `[P, B Hkv, R, D]`: sums of values by weights.
+        o: TensorMut<F32, 4>,
+        /// `[P, B Hkv, R, 2]`: the score that has weight 1, and the sum of weights.
+        weights: TensorMut<F32, 4>,
+    },
+    /// To the outputs, as the block has all keys.
+    Whole {
+        /// `[B, Hq, Sq, D]`.
+        o: TensorMut<T, 4>,
+        /// `[B, Hq, Sq]`.
+        lse: TensorMut<F32, 3>,
+    },
+}
+
+/// The sizes of a launch, and the block's place in it.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Packed rows of a key head.
+    rows: I32,
+    heads_per_kv: I32,
+    part: I32,
+    /// Number of the key head among all sequences'.
+    head: I32,
+}
+
+impl Place {
+    /// Query head and query of a packed row.
+    #[device]
+    fn row(&self, work: Work, row: I32) -> (I32, I32) {
+        let (query, member) = divide(row, self.heads_per_kv);
+        (work.head * self.heads_per_kv + member, query)
+    }
+}
+
+/// Brings a warpgroup's rows of Q to its tile: rows are packed, so that they are not neighbours for a tensor copy. Rows
+/// beyond the last become zeros.
+#[device]
+fn load_queries<T: MmaElement>(q: Tensor<T, 4>, c: &Consumer<T>, geometry: &HopperGeometry, work: Work, place: Place) {
+    let chunks = geometry.head_dim / CHUNK;
+    let thread = thread_id(X) % (WARPGROUP as i32);
+    for round in range_constexpr(ROWS * chunks / WARPGROUP) {
+        let (row, chunk) = divide(thread + ((round * WARPGROUP) as i32), I32::from(chunks as i32));
+        let packed = work.first_row + c.number * (ROWS as i32) + row;
+        let (head, query) = place.row(work, packed);
+        let column = chunk * (CHUNK as i32);
+        let from = q.at((work.batch, head, query, column));
+        let values = from.load_vec_if(packed < place.rows, Vector::<T, CHUNK>::splat(T::from(0.0)));
+        c.q.at((row, column)).store_vec(values);
+    }
+    fence_proxy(ProxyFence::AsyncShared);
+    named_barriers(geometry.consumers + 2, geometry.consumers, WARPGROUP).at(c.number).sync();
+}
+
+/// Writes what a warpgroup has summed up.
+#[device]
+fn store_sums<T: MmaElement>(
+    to: Destination<T>,
+    c: &Consumer<T>,
+    work: Work,
+    place: Place,
+    max: [F32; 2],
+    total: [F32; 2],
+    acc: &Accumulator,
+) {
+    let thread = this_thread();
+    let (first, column) = (thread % 4 == 0, thread % 4 * 2);
+    for half in range_constexpr(2) {
+        let row = work.first_row + first_row_of(thread, c.number) + ((8 * half) as i32);
+        let inside = row < place.rows;
+        match to {
+            Destination::Parts { o, weights } => {
+                let pair = Vector::<F32, 2>::from([max[half], total[half]]);
+                weights.at((place.part, place.head, row, 0)).store_vec_if(inside & first, pair);
+                for group in range_constexpr(acc.len() / 4) {
+                    let at = 4 * group + 2 * half;
+                    let to = o.at((place.part, place.head, row, column + ((8 * group) as i32)));
+                    to.store_vec_if(inside, Vector::<F32, 2>::from([acc[at], acc[at + 1]]));
+                }
+            }
+            Destination::Whole { o, lse } => {
+                let empty = total[half] == 0.0;
+                let inverse = empty.select(F32::from(0.0), total[half].rcp_fast());
+                let (head, query) = place.row(work, row);
+                let log = max[half].fma(c.scale_log2, total[half].log2_fast()) * LN_2;
+                let log = empty.select(F32::from(f32::NEG_INFINITY), log);
+                lse.at((work.batch, head, query)).store_if(inside & first, log);
+                for group in range_constexpr(acc.len() / 4) {
+                    let at = 4 * group + 2 * half;
+                    let pair = Vector::<F32, 2>::from([acc[at] * inverse, acc[at + 1] * inverse]);
+                    o.at((work.batch, head, query, column + ((8 * group) as i32)))
+                        .store_vec_if(inside, pair.cast::<T>());
+                }
+            }
+        }
+    }
+}
+
+/// Attention of every row to a part of its keys. Q is `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]`; packed row `r` of key head
+/// `h` is query `r / heads_per_kv` of query head `h heads_per_kv + r % heads_per_kv`. Keys from `kv_len[b]` on are padding.
+/// `partial_o` is `[P, B Hkv, R, D]` and `partial_weights` `[P, B Hkv, R, 2]` for P parts and R packed rows; the grid is one
+/// block for each part, row block and key head, flattened in x with parts innermost.
+#[kernel(block = [geometry.threads(), 1, 1], min_blocks = geometry.resident() as u32)]
+pub fn fmha_fwd_hopper_part<T: MmaElement>(
+    #[comptime] geometry: HopperGeometry,
+    q: Tensor<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    partial_o: TensorMut<F32, 4>,
+    partial_weights: TensorMut<F32, 4>,
+    heads_per_kv: I32,
+    seqlen_kv: I32,
+    scale: F32,
+) {
+    let to = Destination::Parts { o: partial_o, weights: partial_weights };
+    attend(&geometry, q, k, v, kv_len, to, partial_o.extent(0), heads_per_kv, seqlen_kv, scale);
+}
+
+/// Attention of every row to all its keys, with packed rows as in [`fmha_fwd_hopper_part`]. The grid is one block for each row
+/// block and key head, flattened in x.
+#[kernel(block = [geometry.threads(), 1, 1], min_blocks = geometry.resident() as u32)]
+pub fn fmha_fwd_hopper_packed<T: MmaElement>(
+    #[comptime] geometry: HopperGeometry,
+    q: Tensor<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    o: TensorMut<T, 4>,
+    lse: TensorMut<F32, 3>,
+    heads_per_kv: I32,
+    seqlen_kv: I32,
+    scale: F32,
+) {
+    let to = Destination::Whole { o, lse };
+    attend(&geometry, q, k, v, kv_len, to, I32::from(1), heads_per_kv, seqlen_kv, scale);
+}
+
+/// What both kernels do.
+#[device]
+fn attend<T: MmaElement>(
+    geometry: &HopperGeometry,
+    q: Tensor<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    to: Destination<T>,
+    parts: I32,
+    heads_per_kv: I32,
+    seqlen_kv: I32,
+    scale: F32,
+) {
+    let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
+    let block_m = geometry.block_m();
+    let rows = q.extent(2) * heads_per_kv;
+    let (row_blocks, _) = divide(rows + (block_m as i32 - 1), I32::from(block_m as i32));
+    let (heads_kv, _) = divide(q.extent(1), heads_per_kv);
+    let packed = Some(heads_per_kv);
+    let sizes = Sizes { seqlen_q: q.extent(2), seqlen_kv, heads: heads_kv, row_blocks, group: I32::from(1), packed };
+
+    let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
+    let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
+    let v_ring = SwizzledRing::<T>::new("v", geometry.stages, block_n, head_dim);
+    let mut setup = BarrierSetup::new();
+    let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
+    let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
+    let boundary = setup.mbarrier("boundary", 1);
+
+    let (index, part) = divide(block_id(X), parts);
+    let (head_index, row_block) = divide(index, row_blocks);
+    let (batch, head) = divide(head_index, heads_kv);
+    let first_row = row_block * (block_m as i32);
+    // A length that is no length must not lead out of K.
+    let valid = kv_len.at(batch).load().max(0).min(seqlen_kv);
+    let visible = if const_expr(geometry.causal) {
+        let last_query = query_of((first_row + block_m as i32).min(rows) - 1, &sizes);
+        valid.min(causal_limit(last_query, sizes.seqlen_q, seqlen_kv)).max(0)
+    } else {
+        valid
+    };
+    let (tiles, _) = divide(visible + (block_n as i32 - 1), I32::from(block_n as i32));
+    let work = Work { first_row, head, batch, keys: valid, tiles };
+    let place = Place { rows, heads_per_kv, part, head: head_index };
+    // The first parts have a tile more where tiles do not go round.
+    let (share, rest) = divide(tiles, parts);
+    let begin = uniform(share * part + part.min(rest));
+    let end = begin + uniform(share + (part < rest).select(I32::from(1), I32::from(0)));
+    setup.finish();
+
+    let (producer_registers, consumer_registers) = geometry.registers();
+    let [producer, consumer] = warpgroup_roles([(1, producer_registers), (consumers, consumer_registers)]);
+    if producer.is_mine() {
+        producer.begin();
+        if warp_id() == 0 && elect_one() {
+            boundary.arrive();
+            if begin < end {
+                let mut at = keys.start();
+                let full = keys.acquire(at, k_ring.bytes());
+                k.load(k_ring.stage(at.stage()), (batch, head, (end - 1) * (block_n as i32), 0), full);
+                for behind in range(1, end - begin) {
+                    let tile = end - behind;
+                    let ahead = at.next();
+                    let full = keys.acquire(ahead, k_ring.bytes());
+                    k.load(k_ring.stage(ahead.stage()), (batch, head, (tile - 1) * (block_n as i32), 0), full);
+                    let full = values.acquire(at, v_ring.bytes());
+                    v.load(v_ring.stage(at.stage()), (batch, head, tile * (block_n as i32), 0), full);
+                    at = ahead;
+                }
+                let full = values.acquire(at, v_ring.bytes());
+                v.load(v_ring.stage(at.stage()), (batch, head, begin * (block_n as i32), 0), full);
+            }
+        }
+    } else {
+        consumer.begin();
+        let number = consumer.number();
+        let c = Consumer {
+            q: q_tile.row_block(ROWS, number),
+            k: k_ring,
+            v: v_ring,
+            keys,
+            values,
+            boundary,
+            turns: named_barriers(1, consumers, 2 * WARPGROUP),
+            number,
+            next: (number == consumers as i32 - 1).select(0.into(), number + 1),
+            scale_log2: scale * std::f32::consts::LOG2_E,
+        };
+        if begin < end {
+            load_queries(q, &c, geometry, work, place);
+            if const_expr(consumers > 1) {
+                if number == consumers as i32 - 1 {
+                    c.turns.at(0).arrive();
+                }
+            }
+            let mut at = keys.start();
+            if end == uniform(tiles) {
+                clear_padding(&c, geometry, &sizes, work, at);
+            }
+
+            // Tiles on the right that no row of the warpgroup sees are passed on, in turn; but not the last one.
+            let mut first = end - 1;
+            if const_expr(geometry.causal && consumers > 1) {
+                let last_query = query_of(work.first_row + number * (ROWS as i32) + (ROWS as i32 - 1), &sizes);
+                let seen = causal_limit(last_query, sizes.seqlen_q, seqlen_kv).min(valid).max(1);
+                let tiles = divide(seen + (block_n as i32 - 1), I32::from(block_n as i32)).0;
+                first = (uniform(tiles) - 1).min(first).max(begin);
+                for _ in range(first, end - 1) {
+                    pass_on(&c, at);
+                    at.advance();
+                }
+            }
+
+            // The first tile has nothing before it.
+            keys.wait(at);
+            take_turn(&c, geometry);
+            let s = wgmma(c.q, k_ring.stage(at.stage()).t());
+            hand_on(&c, geometry);
+            let mut s = s.wait::<0>();
+            keys.release(at);
+            // Keys that every row of the warpgroup sees.
+            let mut seen = valid;
+            if const_expr(geometry.causal) {
+                let first_query = query_of(work.first_row + number * (ROWS as i32), &sizes);
+                seen = causal_limit(first_query, sizes.seqlen_q, seqlen_kv).min(valid).max(0);
+            }
+            mask(&mut s, limits(&c, geometry, &sizes, work, *first));
+            let (rows, p) = first_weights::<T>(s, seen, c.scale_log2);
+            let mut state = State { rows, o: Accumulator::zeros(head_dim), p, at };
+
+            // Tiles that every row of the warpgroup sees whole need no mask.
+            let mut whole = first;
+            if const_expr(geometry.causal) {
+                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
+            }
+            for behind in range(0, first - begin) {
+                step(&c, geometry, &sizes, work, None, first - 1 - behind, whole, &mut state);
+            }
+
+            values.wait(state.at);
+            let pv = wgmma_add(&state.p, v_ring.stage(state.at.stage()), std::mem::take(&mut state.o));
+            // Sums of whole rows, while the last product runs.
+            let mut total = state.rows.sum;
+            for half in range_constexpr(2) {
+                total[half] += shfl_xor(total[half], 2);
+                total[half] += shfl_xor(total[half], 1);
+            }
+            let acc = pv.wait::<0>();
+            values.release(state.at);
+            store_sums(to, &c, work, place, state.rows.max, total, &acc);
+            // The turn that was handed out first is the last one to be taken.
+            if const_expr(consumers > 1) {
+                if number == 0 {
+                    c.turns.at(0).sync();
+                }
+            }
+        } else {
+            let (none, zero) = (F32::from(f32::NEG_INFINITY), F32::from(0.0));
+            store_sums(to, &c, work, place, [none; 2], [zero; 2], &Accumulator::zeros(head_dim));
+        }
+    }
+}
+
+/// How the joining kernel is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joining {
+    /// Elements of a row of O.
+    head_dim: usize,
+    /// Groups of threads that share out the parts of one row: 1, 2, 4 or 8.
+    groups: usize,
+}
+
+/// Columns that a thread joins: 16 bytes.
+const COLUMNS: usize = 4;
+/// Groups of threads in a block.
+const GROUPS: usize = 8;
+/// Parts of which a thread reads the outputs at once.
+const AT_ONCE: usize = 4;
+
+impl Joining {
+    /// For head dimensions that are multiples of 16, and so many parts.
+    pub fn new(head_dim: usize, parts: usize) -> Self {
+        let groups = parts.div_ceil(AT_ONCE).next_power_of_two().min(GROUPS);
+        Joining { head_dim, groups }
+    }
+
+    /// Rows that a block joins.
+    pub fn rows(&self) -> usize {
+        GROUPS / self.groups
+    }
+
+    /// Threads of a group: the row's columns.
+    fn width(&self) -> usize {
+        self.head_dim / COLUMNS
+    }
+
+    fn threads(&self) -> u32 {
+        (self.width() * GROUPS) as u32
+    }
+}
+
+/// A reference, or 0 for a row without a visible key: subtracting that keeps -inf - -inf out.
+#[device]
+fn finite(max: F32) -> F32 {
+    (max == f32::NEG_INFINITY).select(F32::from(0.0), max)
+}
+
+/// Joins what [`fmha_fwd_hopper_part`] gave into O `[B, Hq, Sq, D]` and LSE `[B, Hq, Sq]`. The grid is one block for each
+/// [`Joining::rows`] packed rows of all key heads, flattened in x.
+#[kernel(block = [joining.threads(), 1, 1])]
+pub fn fmha_fwd_hopper_join<T: MmaElement>(
+    #[comptime] joining: Joining,
+    partial_o: Tensor<F32, 4>,
+    partial_weights: Tensor<F32, 4>,
+    o: TensorMut<T, 4>,
+    lse: TensorMut<F32, 3>,
+    heads_per_kv: I32,
+    scale: F32,
+) {
+    wait_for_previous_grid();
+    let (groups, width) = (joining.groups as i32, joining.width() as i32);
+    let scale_log2 = scale * std::f32::consts::LOG2_E;
+    let (parts, heads, rows) = (partial_o.extent(0), partial_o.extent(1), partial_o.extent(2));
+    let (slot, thread) = divide(thread_id(X), I32::from(width));
+    let (row_in_block, group) = divide(slot, I32::from(groups));
+    let index = block_id(X) * (joining.rows() as i32) + row_in_block;
+    let inside = index < heads * rows;
+    // Threads beyond the last row go with it, and write nothing.
+    let (head_index, row) = divide(index.min(heads * rows - 1), rows);
+    let column = thread * (COLUMNS as i32);
+
+    // Against the largest reference of the group's parts.
+    let mut max = F32::from(f32::NEG_INFINITY);
+    for part in range(group, parts, groups) {
+        max = max.maxnum(partial_weights.at((part, head_index, row, 0)).load());
+    }
+    let mut total = F32::from(0.0);
+    let mut acc = [F32::from(0.0); COLUMNS];
+    for part in range(group, parts, groups).unroll(AT_ONCE as u32) {
+        let [reference, sum] = partial_weights.at((part, head_index, row, 0)).load_vec::<2>().to_array();
+        let values = partial_o.at((part, head_index, row, column)).load_vec::<COLUMNS>();
+        let weight = ((reference - finite(max)) * scale_log2).exp2_fast();
+        total = weight.fma(sum, total);
+        for i in range_constexpr(COLUMNS) {
+            acc[i] = weight.fma(values.get(i), acc[i]);
+        }
+    }
+
+    if const_expr(joining.groups > 1) {
+        let slots = shared_array_named::<F32>("outputs", GROUPS * joining.head_dim);
+        let of_groups = shared_array_named::<F32>("weights", 2 * GROUPS);
+        slots.at(slot * (width * COLUMNS as i32) + column).store_vec(Vector::<F32, COLUMNS>::from(acc));
+        if thread == 0 {
+            of_groups.at(2 * slot).store_vec(Vector::<F32, 2>::from([max, total]));
+        }
+        barrier();
+        if group == 0 {
+            for other in range_constexpr(1, joining.groups) {
+                max = max.maxnum(of_groups.at(2 * (slot + other as i32)).load());
+            }
+            total = F32::from(0.0);
+            acc = [F32::from(0.0); COLUMNS];
+            for other in range_constexpr(joining.groups) {
+                let of = slot + other as i32;
+                let [reference, sum] = of_groups.at(2 * of).load_vec::<2>().to_array();
+                let values = slots.at(of * (width * COLUMNS as i32) + column).load_vec::<COLUMNS>();
+                let weight = ((reference - finite(max)) * scale_log2).exp2_fast();
+                total = weight.fma(sum, total);
+                for i in range_constexpr(COLUMNS) {
+                    acc[i] = weight.fma(values.get(i), acc[i]);
+                }
+            }
+        }
+    }
+
+    let empty = total == 0.0;
+    let inverse = empty.select(F32::from(0.0), total.rcp_fast());
+    for i in range_constexpr(COLUMNS) {
+        acc[i] *= inverse;
+    }
+    let (heads_kv, _) = divide(o.extent(1), heads_per_kv);
+    let (batch, head_kv) = divide(head_index, heads_kv);
+    let (query, member) = divide(row, heads_per_kv);
+    let head = head_kv * heads_per_kv + member;
+    let mine = inside & (group == 0);
+    o.at((batch, head, query, column)).store_vec_if(mine, Vector::<F32, COLUMNS>::from(acc).cast::<T>());
+    let log = max.fma(scale_log2, total.log2_fast()) * LN_2;
+    lse.at((batch, head, query)).store_if(mine & (thread == 0), empty.select(F32::from(f32::NEG_INFINITY), log));
+}
+
+/// What two launches did, as one.
+pub(super) fn together(mut first: LaunchStats, second: LaunchStats) -> LaunchStats {
+    first.printed.extend(second.printed);
+    first.printed_dropped += second.printed_dropped;
+    first.warp_ops += second.warp_ops;
+    first.line_costs.extend(second.line_costs);
+    first.line_costs.sort_by_key(|line| std::cmp::Reverse(line.cost.saturating_sub(line.least)));
+    first.branches.extend(second.branches);
+    first.branches.sort_by_key(|branch| std::cmp::Reverse(branch.divergent));
+    first.work.extend(second.work);
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use lacewing_core::lower::{EmitOptions, Report};
+    use lacewing_core::trace_kernel;
+    use rayon::prelude::*;
+
+    use super::super::hopper::tests::{complaints, machine_code_shows};
+    use super::*;
+
+    const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
+
+    /// As [`super::super::hopper`]'s: the same things cost more than any tuning wins.
+    #[test]
+    fn the_machine_code_has_nothing_to_complain_of() {
+        if !machine_code_shows() {
+            return;
+        }
+        let cases: Vec<_> = HEAD_DIMS
+            .into_iter()
+            .flat_map(|head_dim| {
+                [(head_dim, false, 1), (head_dim, true, 1), (head_dim, false, 65), (head_dim, true, 65)]
+            })
+            .collect();
+        let found: Vec<_> = cases
+            .par_iter()
+            .flat_map_iter(|(head_dim, causal, rows)| {
+                let tiles = HopperGeometry::for_parts(*head_dim, *causal, *rows).unwrap();
+                let whole = (*rows == 1).then(|| fmha_fwd_hopper_packed::<BF16>::new(tiles.clone()));
+                let found: Vec<_> = complaints(&fmha_fwd_hopper_part::<BF16>::new(tiles.clone()))
+                    .into_iter()
+                    .chain(whole.iter().flat_map(complaints))
+                    .collect();
+                found.into_iter().map(move |complaint| format!("{tiles:?}: {complaint}"))
+            })
+            .collect();
+        assert!(found.is_empty(), "{found:#?}");
+        let traced = |head_dim| {
+            trace_kernel(&fmha_fwd_hopper_join::<BF16>::new(Joining::new(head_dim, 64)), Target::SM_90A).unwrap()
+        };
+        let joins: Vec<_> = HEAD_DIMS
+            .into_iter()
+            .flat_map(|head_dim| Report::of(&traced(head_dim), &EmitOptions::default()).unwrap().complaints())
+            .collect();
+        assert!(joins.is_empty(), "{joins:#?}");
+    }
+
+    /// On the 132 multiprocessors of an H200.
+    #[test]
+    fn keys_are_cut_where_row_blocks_leave_the_chip_idle() {
+        let cut = |batch, heads_q, heads_kv, seqlen_q, seqlen_kv| {
+            let shape = AttentionShape { batch, heads_q, heads_kv, seqlen_q, seqlen_kv, head_dim: 128 };
+            Cut::choose(&shape, false, 132).map(|cut| (cut.tiles.consumers, cut.parts))
+        };
+        // Decoding: eight row blocks; no more parts than keys allow; and one where sequences fill the chip.
+        assert_eq!(cut(1, 64, 8, 1, 131072), Some((1, 16)));
+        assert_eq!(cut(1, 64, 8, 1, 2000), Some((1, 8)));
+        assert_eq!(cut(64, 64, 8, 1, 8192), Some((1, 1)));
+        // A chunk of a prompt has blocks of 128 rows, one to a multiprocessor.
+        assert_eq!(cut(1, 8, 8, 128, 16384), Some((2, 16)));
+        assert_eq!(cut(1, 8, 8, 512, 16384), Some((2, 4)));
+        assert_eq!(cut(4, 16, 16, 4096, 4096), None);
+        assert_eq!(cut(1, 8, 8, 512, 200), None);
+    }
+}
