@@ -199,7 +199,7 @@ impl<H: Element> Forward<'_, H> {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
         let device = self.q.device().clone();
         if tiling == TilingChoice::Auto
-            && let Some(tiles) = self.hopper(&shape, &geometry)
+            && let Some(tiles) = self.hopper(&shape, &geometry, o)
         {
             return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
         }
@@ -224,12 +224,12 @@ impl<H: Element> Forward<'_, H> {
     /// The tiles of Hopper's kernel, where it can run this: on its chip, for a head dimension that it has, on rows
     /// that tensor maps can describe. Its running maxima are those of unscaled scores, so that the scale must be
     /// positive.
-    fn hopper(&self, shape: &AttentionShape, geometry: &Geometry) -> Option<HopperGeometry> {
+    fn hopper(&self, shape: &AttentionShape, geometry: &Geometry, o: &DevTensor<H, 4>) -> Option<HopperGeometry> {
         let fits = self.q.device().target() == Target::SM_90A
             && geometry.vectorized
             && shape.seqlen_kv > 0
             && self.scale > 0.0
-            && [self.q, self.k, self.v].into_iter().all(tensor_map_describes)
+            && [self.q, self.k, self.v, o].into_iter().all(tensor_map_describes)
             && i32::try_from(blocks(shape, 1)).is_ok();
         let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_q, shape.seqlen_kv);
         tiles.filter(|_| fits)
