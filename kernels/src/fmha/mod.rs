@@ -209,7 +209,9 @@ impl<H: Element> Forward<'_, H> {
             {
                 return self.fmha_fwd_parts::<T>(&cut, &shape, o, lse);
             }
-            if let Some(tiles) = self.whole(&shape) {
+            if tensor_map_describes(o)
+                && let Some(tiles) = self.whole(&shape)
+            {
                 return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
             }
         }
