@@ -57,6 +57,7 @@ class Kernel:
         number = lambda pattern: int(re.search(pattern, text).group(1))
         self.threads = number(r"known_block_size = array<i32: (\d+)")
         self.shared = number(r"lw\.shared_bytes = (\d+)")
+        self.overlapping = "lw.grid_dependency" in text
         boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
         self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes[:3]]
         self.function = common.load_function(driver, path + ".image", "fmha_fwd_hopper", self.shared)
@@ -91,10 +92,11 @@ class Kernel:
         arguments = (ctypes.c_void_p * len(pointers))(*pointers)
         work = -(-seqlen // self.block_m) * batch * heads
         grid = min(work, torch.cuda.get_device_properties(0).multi_processor_count)
+        config = common.launch_config(grid, self.threads, self.shared, self.overlapping)
 
         def launch(_keep=(maps, values, counter)):
-            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-            self.driver("cuLaunchKernel", self.function, grid, 1, 1, self.threads, 1, 1, self.shared, stream, arguments, None)
+            config.stream = torch.cuda.current_stream().cuda_stream
+            self.driver("cuLaunchKernelEx", ctypes.byref(config), self.function, arguments, None)
 
         return launch
 

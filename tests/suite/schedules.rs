@@ -11,6 +11,19 @@ fn marked(tag: &str) -> u32 {
     include_str!("schedules.rs").lines().position(|line| line.ends_with(&mark)).unwrap() as u32 + 1
 }
 
+/// Counts in `done` what one thread draws for itself.
+#[kernel(block = [32, 1, 1])]
+fn tally_alone(counter: TensorMut<I32, 1>, done: TensorMut<I32, 1>) {
+    let schedule = Schedule::drawn_by_one(counter, uniform(done.extent(0)));
+    if elect_one() {
+        let mut ticket = schedule.start();
+        while schedule.has(ticket) {
+            let _ = done.at(ticket.number()).atomic_add(I32::from(1));
+            schedule.draw(&mut ticket);
+        }
+    }
+}
+
 fn device() -> Device {
     Device::emulator(Target::SM_90A).unwrap()
 }
@@ -74,6 +87,9 @@ fn every_piece_of_work_is_done_once() {
                     assert_eq!(done.to_vec().unwrap(), vec![round; count], "{count} by {blocks}, drawn: {drawn}");
                     assert_eq!(counter.to_vec().unwrap(), [0]);
                 }
+                tally_alone::new().grid([blocks, 1, 1]).launch(&dev, (&mut counter, &mut done)).unwrap();
+                assert_eq!(done.to_vec().unwrap(), vec![3; count], "{count} by {blocks}, one thread each");
+                assert_eq!(counter.to_vec().unwrap(), [0]);
             }
         }
     }

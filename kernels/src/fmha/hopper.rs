@@ -1,22 +1,26 @@
 //! `fmha_fwd` for Hopper: FlashAttention-3's algorithm with tensor copies, warpgroup products and roles.
 //!
-//! A block has one producer warpgroup, of which one thread starts copies, and two or three consumer warpgroups
-//! with 64 query rows each. Keys and values go through rings of stages. A consumer multiplies `Q K^T` of one
+//! A block has one producer warpgroup, of which one thread starts copies and one finds out what to work on, and two to four
+//! consumer warpgroups with 64 query rows each. Keys and values go through rings of stages. A consumer multiplies `Q K^T` of one
 //! tile of keys while `P V` of the tile before runs, and works on the exponentials while the tensor cores are
 //! the other warpgroup's: they take turns.
 //!
 //! No maximum is looked for where it is not needed. Softmax allows any reference that keeps its weights in range, so that a
-//! tile's are taken against the one so far; their sum shows whether one was out of range, and only then is
+//! tile's are taken against the one so far, 0 at first; their sum shows whether one was out of range, and only then is
 //! the tile's maximum taken into the reference and the tile weighed anew.
 //!
 //! Blocks are persistent: they take work in turn, or draw it from a counter when causal, and the producer fetches the next
 //! work's tiles while consumers write out the last one's rows. Tiles of keys come from right to left, so that
-//! those with something to mask come first, in loops of their own.
+//! those with something to mask come first. A launch may overlap the one before it.
 //!
 //! J. Shah et al., "FlashAttention-3" (2024), algorithm 2; in base 2 as in [`super::mma`].
 
+mod work;
+
+use lacewing_core::ScalarType;
 use lacewing_core::prelude::*;
 
+pub(super) use self::work::{Handover, Sizes, WORK_WORDS, Work, divide, hand_over, rows_at, work_at, work_in};
 use super::{LARGEST_SHIFT, LN_2, causal_limit};
 
 /// Query rows of a consumer warpgroup.
@@ -30,6 +34,13 @@ const CHUNK: usize = 8;
 /// half precision holds it.
 const LARGEST_SUM: f32 = 256.0;
 
+/// Sum of a row's weights in its first tile, from which a reference of 0 serves: what f16 loses of weights that are far below is
+/// then no more of the sum than with the maximum as the reference.
+const SMALLEST_SUM: f32 = 1.0;
+/// The same for bf16, whose exponents reach as far as those of sums.
+const SMALLEST_WIDE_SUM: f32 = 1.0 / (1 << 20) as f32;
+/// Keys below which a row's reference is its maximum, so that the weight of a key which is all alone is exact.
+const FEW_KEYS: usize = 32;
 /// What the kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HopperGeometry {
@@ -37,7 +48,7 @@ pub struct HopperGeometry {
     pub(super) head_dim: usize,
     /// Whether a query sees only keys up to its own.
     pub(super) causal: bool,
-    /// Consumer warpgroups: 2 or 3.
+    /// Consumer warpgroups: 2 to 4.
     pub(super) consumers: usize,
     /// Keys of a tile.
     pub(super) block_n: usize,
@@ -52,9 +63,8 @@ impl HopperGeometry {
         let tiles = |consumers, block_n, stages| Some(HopperGeometry { head_dim, causal, consumers, block_n, stages });
         let (few_rows, many_keys) = (seqlen_q <= FEW_ROWS, seqlen_kv > MANY_KEYS);
         match (head_dim, causal) {
-            (64, false) if seqlen_q <= FEWEST_ROWS => tiles(2, 128, 3),
-            (64, true) if few_rows => tiles(2, 128, 3),
-            (64, _) => tiles(3, 96, 3),
+            (64, false) if seqlen_kv > MOST_KEYS => tiles(3, 96, 3),
+            (64, _) => tiles(4, 64, 4),
             (96, false) if few_rows => tiles(2, 128, 2),
             (96, true) if !many_keys => tiles(2, 128, 2),
             (96, _) => tiles(3, 80, 2),
@@ -70,11 +80,6 @@ impl HopperGeometry {
         self.consumers * ROWS
     }
 
-    /// Whether warpgroups take turns for the first product of their rows too, and so are out of step from the start.
-    fn staggered(&self) -> bool {
-        (self.head_dim, self.causal, self.consumers) != (64, true, 2)
-    }
-
     /// Whether the output of the tile before is waited for behind all exponentials of a tile, and not where the
     /// assembler likes. Two warpgroups must overlap what a third would hide.
     fn waits_late(&self) -> bool {
@@ -87,79 +92,25 @@ impl HopperGeometry {
 
     /// Registers of a producer's and a consumer's thread.
     fn registers(&self) -> (u32, u32) {
-        if self.consumers == 2 { (24, 240) } else { (32, 160) }
+        match self.consumers {
+            2 => (24, 240),
+            3 => (32, 160),
+            _ => (32, 112),
+        }
     }
 }
 
-/// Rows up to which blocks of 128 are faster than blocks of 192, of which the last is partly empty.
+/// Rows up to which blocks of 128 are faster than blocks of 192 for head dimension 96, of which the last is partly empty.
 const FEW_ROWS: usize = 1024;
-/// The same for head dimension 64 without a mask.
-const FEWEST_ROWS: usize = 512;
 /// Keys above which three warpgroups are faster than two on causal attention of head dimension 96.
 const MANY_KEYS: usize = 4096;
+/// Keys above which three warpgroups are faster than four for head dimension 64 without a mask.
+const MOST_KEYS: usize = 8192;
 
 /// How many of `heads` heads are mixed when causal: as many as divide them, up to 16. Fewer leave blocks idle at the
 /// end, and more bring keys of too many heads into the L2 cache at once.
 pub fn mixed_heads(heads: usize) -> usize {
     (1..=16).rev().find(|group| heads.is_multiple_of(*group)).unwrap_or(1)
-}
-
-/// One piece of work: the query rows of a block.
-#[derive(Clone, Copy, Carried)]
-struct Work {
-    first_row: I32,
-    head: I32,
-    batch: I32,
-    /// Valid keys of the sequence.
-    keys: I32,
-    /// Tiles of keys, at least one.
-    tiles: I32,
-}
-
-/// The sizes that work is cut from.
-#[derive(Clone, Copy)]
-struct Sizes {
-    seqlen_q: I32,
-    seqlen_kv: I32,
-    heads: I32,
-    row_blocks: I32,
-    /// Heads whose work is mixed, for causal attention.
-    group: I32,
-}
-
-/// Quotient and remainder of what is not negative: without the steps that signs would take.
-#[device]
-fn divide(a: I32, b: I32) -> (I32, I32) {
-    let quotient = (a.cast::<U32>() / b.cast::<U32>()).cast::<I32>();
-    (quotient, a - quotient * b)
-}
-
-/// Work number `index`. Row blocks of one head follow each other, so that its keys stay in the L2 cache. With a
-/// causal mask the longest come first, mixed over a group of heads, so that all blocks end together.
-#[device]
-fn work_at(index: I32, geometry: &HopperGeometry, sizes: &Sizes, kv_len: Tensor<I32, 1>) -> Work {
-    let block_m = geometry.block_m() as i32;
-    let (row_block, head_index) = if const_expr(geometry.causal) {
-        let (groups, rest) = divide(index, sizes.row_blocks * sizes.group);
-        let (behind, member) = divide(rest, sizes.group);
-        (sizes.row_blocks - 1 - behind, groups * sizes.group + member)
-    } else {
-        let (head_index, row_block) = divide(index, sizes.row_blocks);
-        (row_block, head_index)
-    };
-    let (batch, head) = divide(head_index, sizes.heads);
-    let first_row = row_block * block_m;
-    // A length that is no length must not lead out of K.
-    let keys = kv_len.at(batch).load().max(0).min(sizes.seqlen_kv);
-    let visible = if const_expr(geometry.causal) {
-        let last_row = (first_row + block_m).min(sizes.seqlen_q) - 1;
-        keys.min(causal_limit(last_row, sizes.seqlen_q, sizes.seqlen_kv))
-    } else {
-        keys
-    };
-    let block_n = geometry.block_n as i32;
-    let (tiles, _) = divide(visible.max(1) + (block_n - 1), I32::from(block_n));
-    Work { first_row, head, batch, keys, tiles }
 }
 
 /// A thread's two rows of the scores so far.
@@ -201,12 +152,14 @@ fn weigh(s: &mut Accumulator, rows: &RowState, scale: F32) {
 fn weigh_anew(s: &mut Accumulator, rows: &mut RowState, scale: F32) -> [F32; 2] {
     let mut rescale = rows.max;
     for half in range_constexpr(2) {
-        let mut max = rows.max[half];
-        for i in range_constexpr(s.len()) {
+        // Two chains, as each step waits for the one before.
+        let mut chains = [rows.max[half], s[2 * half]];
+        for i in range_constexpr(1, s.len()) {
             if const_expr(half_of(i) == half) {
-                max = max.maxnum(s[i]);
+                chains[i % 2] = chains[i % 2].maxnum(s[i]);
             }
         }
+        let mut max = chains[0].maxnum(chains[1]);
         max = max.maxnum(shfl_xor(max, 2));
         max = max.maxnum(shfl_xor(max, 1));
         // Subtracting 0 where a row has seen no key keeps -inf - -inf out.
@@ -239,6 +192,33 @@ fn sums(s: &Accumulator) -> [F32; 2] {
     sums
 }
 
+/// Weights of a warpgroup's first tile, against a reference of 0: scores are seldom so large or so small that it does not serve,
+/// and nobody waits for maxima. `seen` is the number of keys that every row sees.
+#[device]
+fn first_weights<T: MmaElement>(mut s: Accumulator, seen: I32, scale: F32) -> (RowState, Fragments<T>) {
+    let mut rows = RowState { max: [0.0.into(); 2], shift: [0.0.into(); 2], sum: [0.0.into(); 2] };
+    let mut weights = s.clone();
+    weigh(&mut weights, &rows, scale);
+    rows.sum = sums(&weights);
+    let mut p = weights.cast::<T>();
+    let smallest = if const_expr(T::TYPE == ScalarType::F16) { SMALLEST_SUM } else { SMALLEST_WIDE_SUM };
+    let mut serves = seen >= (FEW_KEYS as i32);
+    for half in range_constexpr(2) {
+        let mut total = rows.sum[half];
+        total += shfl_xor(total, 2);
+        total += shfl_xor(total, 1);
+        serves &= (total >= smallest) & (rows.sum[half] <= LARGEST_SUM);
+    }
+    if any(!serves) {
+        rows.max = [f32::NEG_INFINITY.into(); 2];
+        // Nothing came before that is to be rescaled.
+        let [_, _] = weigh_anew(&mut s, &mut rows, scale);
+        rows.sum = sums(&s);
+        p = s.cast::<T>();
+    }
+    (rows, p)
+}
+
 /// Hides the scores of keys from the limit of each of the thread's two rows on; limits count from the thread's
 /// first column.
 #[device]
@@ -264,9 +244,6 @@ struct Consumer<T: WgmmaElement> {
     turns: NamedBarriers,
     number: Uniform<I32>,
     next: Uniform<I32>,
-    /// The thread's first row in its block, and its first column in a tile.
-    row: I32,
-    column: I32,
     scale_log2: F32,
 }
 
@@ -281,6 +258,19 @@ struct State<T: MmaElement> {
     at: Cursor,
 }
 
+/// The thread's number in its block, by way of the warp: a compiler does not move that, so that what is computed from it stays
+/// beside its use, and takes no registers in between.
+#[device]
+fn this_thread() -> I32 {
+    shfl_xor(thread_id(X), 0)
+}
+
+/// The first of a thread's two rows in its block of rows, for the consumer warpgroup of that number; the other is 8 below it.
+#[device]
+fn first_row_of(thread: I32, number: Uniform<I32>) -> I32 {
+    number * (ROWS as i32) + thread % (WARPGROUP as i32) / 32 * 16 + thread % 32 / 4
+}
+
 /// First key that each of the thread's two rows does not see, counted from the thread's first column of a tile.
 #[device]
 fn limits<T: WgmmaElement>(
@@ -290,11 +280,12 @@ fn limits<T: WgmmaElement>(
     work: Work,
     tile: I32,
 ) -> [I32; 2] {
-    let start = tile * (geometry.block_n as i32) + c.column;
+    let thread = this_thread();
+    let start = tile * (geometry.block_n as i32) + thread % 4 * 2;
     let mut limits = [work.keys - start; 2];
     if const_expr(geometry.causal) {
         for half in range_constexpr(2) {
-            let row = work.first_row + c.row + ((8 * half) as i32);
+            let row = work.first_row + first_row_of(thread, c.number) + ((8 * half) as i32);
             limits[half] = limits[half].min(causal_limit(row, sizes.seqlen_q, sizes.seqlen_kv) - start);
         }
     }
@@ -332,16 +323,17 @@ fn pass_on<T: WgmmaElement>(c: &Consumer<T>, at: Cursor) {
     c.values.release(at);
 }
 
-/// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before.
+/// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before. Tiles from `whole` on
+/// may have something to mask.
 #[device]
 fn step<T: MmaElement>(
     c: &Consumer<T>,
     geometry: &HopperGeometry,
     sizes: &Sizes,
     work: Work,
-    round: Uniform<I32>,
+    q_at: Cursor,
     tile: Uniform<I32>,
-    masked: bool,
+    whole: Uniform<I32>,
     state: &mut State<T>,
 ) {
     let next = state.at.next();
@@ -353,9 +345,11 @@ fn step<T: MmaElement>(
     c.turns.at(c.next).arrive();
     let mut s = s.wait::<1>();
     c.keys.release(next);
-    c.queries.release_if(tile == 0, c.queries.at(c.number, round));
-    if const_expr(masked) {
-        mask(&mut s, limits(c, geometry, sizes, work, *tile));
+    c.queries.release_if(tile == 0, q_at);
+    if const_expr(geometry.causal) {
+        if tile >= whole {
+            mask(&mut s, limits(c, geometry, sizes, work, *tile));
+        }
     }
     let mut weights = s.clone();
     weigh(&mut weights, &state.rows, c.scale_log2);
@@ -391,8 +385,8 @@ fn step<T: MmaElement>(
 
 /// Forward attention. Q and O are `[B, Hq, Sq, D]`, K and V `[B, Hkv, Sk, D]`; query head `h` reads key head
 /// `h / heads_per_kv`. Keys from `kv_len[b]` on are padding. `group` divides B Hq: the heads whose row blocks are
-/// mixed when causal ([`mixed_heads`]). `counter` holds a zero, before and after; no other launch may use it at the same time. The
-/// grid has at most as many blocks in x as there are row blocks.
+/// mixed when causal ([`mixed_heads`]). `counter` holds a zero, before and after; no other launch may use it at the same time, but one
+/// that overlaps this one. The grid has at most as many blocks in x as there are row blocks.
 #[kernel(block = [geometry.threads(), 1, 1], min_blocks = 1)]
 pub fn fmha_fwd_hopper<T: MmaElement>(
     #[comptime] geometry: HopperGeometry,
@@ -410,6 +404,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
 ) {
     // Other blocks read the same keys and values soon.
     let (q, k, v) = (q.evict_first(), k.evict_last(), v.evict_last());
+    release_next_grid();
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
     let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
@@ -423,10 +418,13 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let queries = Pipeline::new(&mut setup, "queries", consumers, 1);
     let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
     let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
-    let schedule = if const_expr(geometry.causal) {
-        Schedule::drawn(&mut setup, "tickets", counter, works, consumers * WARPGROUP / 32)
-    } else {
-        Schedule::in_turn(works)
+    let schedule =
+        if const_expr(geometry.causal) { Schedule::drawn_by_one(counter, works) } else { Schedule::in_turn(works) };
+    // Released by each warp of the consumers and by the producer. Two, so that the next work is known early, and no earlier than
+    // it helps: what is drawn long before it is done makes blocks end at different times.
+    let handover = Handover {
+        slots: Pipeline::new(&mut setup, "work", 2, consumers * WARPGROUP / 32 + 1),
+        words: shared_array_named::<I32>("work", 2 * WORK_WORDS),
     };
     let boundary = setup.mbarrier("boundary", 1);
     setup.finish();
@@ -437,9 +435,12 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         producer.begin();
         if warp_id() == 0 && elect_one() {
             boundary.arrive();
-            let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
-            while schedule.has(ticket) {
-                let work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
+            wait_for_previous_grid();
+            let (mut at, mut slot) = (keys.start(), handover.slots.start());
+            let mut round = Uniform::<I32>::from(0);
+            handover.slots.wait(slot);
+            let mut work = work_in(&handover, slot);
+            while work.tiles > 0 {
                 let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
                 let last = work.tiles - 1;
                 let full = keys.acquire(at, k_ring.bytes());
@@ -449,7 +450,6 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                     let full = queries.acquire(queries.at(c, round), rows.bytes());
                     q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
                 }
-                schedule.draw(&mut ticket);
                 for behind in range(0, last) {
                     let tile = last - behind;
                     let ahead = at.next();
@@ -463,12 +463,32 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                 v.load(v_ring.stage(at.stage()), (batch, head_kv, 0, 0), full);
                 at.advance();
                 round += 1;
+                handover.slots.empty(slot).arrive();
+                slot.advance();
+                handover.slots.wait(slot);
+                work = work_in(&handover, slot);
+            }
+        }
+        if warp_id() == 1 && elect_one() {
+            let (mut slot, mut ticket) = (handover.slots.start(), schedule.start());
+            let first = rows_at(*ticket.number(), &geometry, &sizes);
+            wait_for_previous_grid();
+            hand_over(&handover, slot, work_at(first, &geometry, &sizes, kv_len));
+            while schedule.has(ticket) {
+                slot.advance();
+                handover.slots.wait_empty(slot);
+                schedule.draw(&mut ticket);
+                // Behind the last one, what is read is of the last one.
+                let next = rows_at(*ticket.number().min(works - 1), &geometry, &sizes);
+                let mut work = work_at(next, &geometry, &sizes, kv_len);
+                work.tiles = schedule.has(ticket).select(work.tiles, I32::from(0));
+                hand_over(&handover, slot, work);
             }
         }
     } else {
         consumer.begin();
+        wait_for_previous_grid();
         let number = consumer.number();
-        let thread = thread_id(X) % (WARPGROUP as i32);
         let lane = lane_id();
         let turns = named_barriers(1, consumers, 2 * WARPGROUP);
         let next = (number == consumers as i32 - 1).select(0.into(), number + 1);
@@ -483,18 +503,19 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             turns,
             number,
             next,
-            row: number * (ROWS as i32) + thread / 32 * 16 + lane / 4,
-            column: lane % 4 * 2,
             scale_log2: scale * std::f32::consts::LOG2_E,
         };
         if number == consumers as i32 - 1 {
             turns.at(0).arrive();
         }
-        let (mut at, mut ticket, mut round) = (keys.start(), schedule.start(), Uniform::<I32>::from(0));
-        while schedule.has(ticket) {
-            let mut work = work_at(*ticket.number(), &geometry, &sizes, kv_len);
-            let (valid, tiles) = (uniform(work.keys), uniform(work.tiles));
-            (work.keys, work.tiles) = (*valid, *tiles);
+        let (mut at, mut slot) = (keys.start(), handover.slots.start());
+        let mut round = Uniform::<I32>::from(0);
+        handover.slots.wait(slot);
+        let mut work = work_in(&handover, slot);
+        let mut tiles = uniform(work.tiles);
+        while tiles > 0 {
+            (work.keys, work.tiles) = (*uniform(work.keys), *tiles);
+            let q_at = queries.at(number, round);
             let last = tiles - 1;
 
             clear_padding(&c, &geometry, &sizes, work, at);
@@ -513,39 +534,35 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             }
 
             // The first tile has nothing before it.
-            let q_at = queries.at(number, round);
             queries.wait(q_at);
             keys.wait(at);
-            if const_expr(geometry.staggered()) {
-                turns.at(number).sync();
-            }
+            turns.at(number).sync();
             let s = wgmma(c.q, k_ring.stage(at.stage()).t());
-            if const_expr(geometry.staggered()) {
-                turns.at(next).arrive();
-            }
+            turns.at(next).arrive();
             let mut s = s.wait::<0>();
             keys.release(at);
             queries.release_if(first == 0, q_at);
-            mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
-            let (infinity, zero) = (F32::from(f32::INFINITY), F32::from(0.0));
-            let mut rows = RowState { max: [-infinity; 2], shift: [infinity; 2], sum: [zero; 2] };
-            // Nothing came before that is to be rescaled.
-            let [_, _] = weigh_anew(&mut s, &mut rows, c.scale_log2);
-            rows.sum = sums(&s);
-            let mut state = State { rows, o: Accumulator::zeros(head_dim), p: s.cast::<T>(), at };
+            // Keys that every row of the warpgroup sees.
+            let mut seen = work.keys;
+            if const_expr(geometry.causal) {
+                let first_row = work.first_row + number * (ROWS as i32);
+                seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
+                mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
+            } else {
+                if work.keys < (*first + 1) * (block_n as i32) {
+                    mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
+                }
+            }
+            let (rows, p) = first_weights::<T>(s, seen, c.scale_log2);
+            let mut state = State { rows, o: Accumulator::zeros(head_dim), p, at };
 
             // Tiles that every row of the warpgroup sees whole need no mask.
             let mut whole = first;
             if const_expr(geometry.causal) {
-                let first_row = work.first_row + number * (ROWS as i32);
-                let seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
                 whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
-                for behind in range(0, first - whole) {
-                    step(&c, &geometry, &sizes, work, round, first - 1 - behind, true, &mut state);
-                }
             }
-            for behind in range(0, whole) {
-                step(&c, &geometry, &sizes, work, round, whole - 1 - behind, false, &mut state);
+            for behind in range(0, first) {
+                step(&c, &geometry, &sizes, work, q_at, first - 1 - behind, whole, &mut state);
             }
 
             values.wait(state.at);
@@ -559,9 +576,14 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             let mut acc = pv.wait::<0>();
             values.release(state.at);
             at = state.at.next();
+            // Where the rows go, read again: nothing of it has taken registers from the tiles.
+            let done = work_in(&handover, slot);
+            warp_sync();
+            handover.slots.release_warp(slot);
+            let row_in_block = first_row_of(this_thread(), number);
 
             for half in range_constexpr(2) {
-                let row = work.first_row + c.row + ((8 * half) as i32);
+                let row = done.first_row + row_in_block + ((8 * half) as i32);
                 let empty = total[half] == 0.0;
                 let inverse = empty.select(F32::from(0.0), total[half].rcp_fast());
                 for i in range_constexpr(acc.len()) {
@@ -571,12 +593,15 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                 }
                 if row < sizes.seqlen_q && lane % 4 == 0 {
                     let log = (state.rows.max[half].fma(c.scale_log2, total[half].log2_fast())) * LN_2;
-                    lse.at((work.batch, work.head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), log));
+                    lse.at((done.batch, done.head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), log));
                 }
             }
-            store_rows(o, work, &c, &acc);
+            store_rows(o, done, row_in_block, &acc);
             round += 1;
-            schedule.receive(&mut ticket);
+            slot.advance();
+            handover.slots.wait(slot);
+            work = work_in(&handover, slot);
+            tiles = uniform(work.tiles);
         }
         // The turn that was handed out first is the last one to be taken.
         if number == 0 {
@@ -588,12 +613,14 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
 /// Writes a warpgroup's rows of the output, 16 bytes at once: the four lanes that share a row exchange pairs, so
 /// that each has the 8 elements of one of four neighbouring column groups.
 #[device]
-fn store_rows<T: MmaElement>(o: TensorMut<T, 4>, work: Work, c: &Consumer<T>, acc: &Accumulator) {
+fn store_rows<T: MmaElement>(o: TensorMut<T, 4>, work: Work, row_in_block: I32, acc: &Accumulator) {
     let member = lane_id() % 4;
     let (odd, upper) = (member % 2 == 1, member / 2 == 1);
     for half in range_constexpr(2) {
-        let row = work.first_row + c.row + ((8 * half) as i32);
+        let row = work.first_row + row_in_block + ((8 * half) as i32);
         let inside = row < o.extent(2);
+        // Rows are contiguous: what follows takes no products with strides.
+        let first = o.at((work.batch, work.head, row, 0)).offset(member * 8);
         for group in range_constexpr(acc.len() / 16) {
             let mut words = [I32::from(0); 4];
             for j in range_constexpr(4) {
@@ -612,8 +639,7 @@ fn store_rows<T: MmaElement>(o: TensorMut<T, 4>, work: Work, c: &Consumer<T>, ac
                 words[j] = upper.select(got, words[j]);
                 words[j + 2] = upper.select(words[j + 2], got);
             }
-            let column = member * 8 + ((32 * group) as i32);
-            let place = o.at((work.batch, work.head, row, column));
+            let place = first.offset((32 * group) as i32);
             place.store_vec_if(inside, Vector::<I32, 4>::from(words).bitcast::<T, 8>());
         }
     }

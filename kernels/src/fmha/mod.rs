@@ -269,7 +269,7 @@ impl<H: Element> Forward<'_, H> {
             count(group)?,
             self.scale,
         );
-        hopper::fmha_fwd_hopper::<T>::new(tiles).grid(grid).launch(&device, arguments)
+        hopper::fmha_fwd_hopper::<T>::new(tiles).grid(grid).overlapping().launch(&device, arguments)
     }
 
     /// Runs `fmha_ref`, the scalar oracle.

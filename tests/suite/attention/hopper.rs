@@ -1,6 +1,8 @@
 //! `fmha_fwd` of sm_90a: every head dimension that it has tiles for, tails of rows and keys, padding, several rounds of
 //! work a block.
 
+use lacewing::kernels::fmha::hopper::{HopperGeometry, fmha_fwd_hopper, mixed_heads};
+
 use super::visibility::poisoned;
 use super::*;
 
@@ -52,11 +54,11 @@ fn odd_lengths() {
     }
 }
 
-/// Other tiles than for little work: rows from 513 or 1025 on, and keys from 4097 on.
+/// Other tiles than for little work: rows from 1025 on, and keys from 4097 or 8193 on.
 #[test]
 fn tiles_of_long_inputs() {
-    for (seqlen_q, head_dim, causal) in [(520, 64, false), (1030, 64, true), (1030, 96, false)] {
-        let case = Case { causal, ..Case::new(seqlen_q, 210, head_dim) };
+    for (seqlen_q, seqlen_kv, head_dim) in [(1030, 210, 96), (70, 8200, 64)] {
+        let case = Case::new(seqlen_q, seqlen_kv, head_dim);
         check::<BF16>(&case, &case.inputs::<BF16>());
     }
     for head_dim in [96, 128] {
@@ -120,6 +122,58 @@ fn a_key_that_is_no_number() {
     );
     for (row, o) in got.o.chunks(64).enumerate() {
         assert!(o.iter().all(|o| o.is_nan() == (row >= 100)), "row {row}: {o:?}");
+    }
+}
+
+/// Weights of a row's first tile against a reference of 0 that serves, in bf16 alone, and not: scores near -40, -8, 2.4 and 10.
+#[test]
+fn references_of_zero() {
+    fn check_around<T: Dtype>(case: &Case, score: f64) {
+        let inputs = case.inputs::<T>();
+        // Scores are a quarter of the products of 64 elements' means, and some noise.
+        let around = |tensor: &HostTensor, mean: f64, shape: [usize; 4]| {
+            host::<T>(&tensor.to_f64().unwrap().iter().map(|x| mean + 0.2 * x).collect::<Vec<_>>(), &shape)
+        };
+        let shape = case.shape();
+        let (q, k) = (around(&inputs.q, 1.0, shape.q()), around(&inputs.k, score / 16.0, shape.kv()));
+        check::<T>(case, &Inputs { q, k, ..inputs });
+    }
+    for score in [-40.0, -8.0, 2.4, 10.0] {
+        for causal in [false, true] {
+            let case = Case { causal, ..Case::new(100, 190, 64) }.scale(0.25);
+            check_around::<BF16>(&case, score);
+            check_around::<F16>(&case, score);
+        }
+    }
+}
+
+/// Launches that follow each other use one counter: each leaves it as it was.
+#[test]
+fn launches_share_a_counter() {
+    let case = Case::new(400, 400, 64).heads(8, 2).kv_len(&[400, 37]).causal();
+    let (device, inputs) = (Device::emulator(Target::SM_90A).unwrap(), case.inputs::<BF16>());
+    let (on_device, kv_len) = (inputs.on::<BF16>(&device), case.lengths_on(&device));
+    let mut counter = device.tensor_zeros::<i32, 1>([1]).unwrap();
+    let tiles = HopperGeometry::new(64, true, 400, 400).unwrap();
+    let wanted = case.wanted(&inputs, BF16::PRECISION);
+    for _ in 0..2 {
+        let mut out = Outputs::<half::bf16>::new(&device, &case.shape());
+        let arguments = (
+            &on_device.q,
+            &on_device.k,
+            &on_device.v,
+            &kv_len,
+            &mut out.o,
+            &mut out.lse,
+            &mut counter,
+            4,
+            400,
+            mixed_heads(16) as i32,
+            case.scale_value(),
+        );
+        fmha_fwd_hopper::<BF16>::new(tiles.clone()).grid([5, 1, 1]).overlapping().launch(&device, arguments).unwrap();
+        wanted.compare(&out.read(), "launches that share a counter");
+        assert_eq!(counter.to_vec().unwrap(), [0]);
     }
 }
 

@@ -51,8 +51,8 @@ enum Source {
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
     counter: TensorMut<I32, 1>,
-    tickets: Pipeline,
-    numbers: SharedSlice<I32>,
+    /// How the others learn of a number, if they do.
+    tickets: Option<(Pipeline, SharedSlice<I32>)>,
 }
 
 /// Where a warp is in a [`Schedule`]. Producer and consumers have one each.
@@ -133,17 +133,32 @@ impl Schedule {
         consumers: usize,
     ) -> Self {
         let loc = Location::caller();
+        Self::refuse_clusters(loc);
+        let (first, step) = place_in_grid(loc);
+        // Two, so that the producer draws the next number while consumers work on the last one's.
+        let tickets = Pipeline::new(setup, name, 2, consumers);
+        let numbers = shared_array_named::<I32>(&format!("{name} drawn"), 2);
+        let source = Source::Counter(Drawn { counter, tickets: Some((tickets, numbers)) });
+        Schedule { count: count.index(loc), first, step, source }
+    }
+
+    /// [`Schedule::drawn`] for one thread of the block, which hands on to the others what it makes of a number: that thread
+    /// draws, and nobody receives.
+    #[track_caller]
+    pub fn drawn_by_one(counter: TensorMut<I32, 1>, count: impl UniformIndex) -> Self {
+        let loc = Location::caller();
+        Self::refuse_clusters(loc);
+        let (first, step) = place_in_grid(loc);
+        let source = Source::Counter(Drawn { counter, tickets: None });
+        Schedule { count: count.index(loc), first, step, source }
+    }
+
+    fn refuse_clusters(loc: Loc) {
         if cluster::blocks() > 1 {
             let message = "work that is drawn from a counter, in a cluster";
             let help = "a number reaches the block that draws it alone: use `Schedule::in_turn`";
             trace::error(loc, Diagnostic::error(message).help(help));
         }
-        let (first, step) = place_in_grid(loc);
-        // Two, so that the producer draws the next number while consumers work on the last one's.
-        let tickets = Pipeline::new(setup, name, 2, consumers);
-        let numbers = shared_array_named::<I32>(&format!("{name} drawn"), 2);
-        let source = Source::Counter(Drawn { counter, tickets, numbers });
-        Schedule { count: count.index(loc), first, step, source }
     }
 
     /// The host has listed the work: row `b` of `table` has the numbers of block (or cluster) `b`, up to the first that is
@@ -164,7 +179,10 @@ impl Schedule {
         let loc = Location::caller();
         match self.source {
             Source::Turns => Ticket { number: self.first, from: Origin::Turns },
-            Source::Counter(drawn) => Ticket { number: self.first, from: Origin::Stage(drawn.tickets.start()) },
+            Source::Counter(drawn) => {
+                let from = drawn.tickets.map_or(Origin::Turns, |(tickets, _)| Origin::Stage(tickets.start()));
+                Ticket { number: self.first, from }
+            }
             Source::Table(table) => {
                 let place = known(int(0, loc));
                 Ticket { number: self.entry(table, place, loc), from: Origin::Place(place) }
@@ -197,9 +215,7 @@ impl Schedule {
     #[track_caller]
     pub fn draw(&self, ticket: &mut Ticket) {
         let loc = Location::caller();
-        let (Source::Counter(drawn), Origin::Stage(at)) = (self.source, &mut ticket.from) else {
-            return self.go_on(ticket, loc);
-        };
+        let Source::Counter(drawn) = self.source else { return self.go_on(ticket, loc) };
         if trace::with(|t| t.in_one_lane()) == Some(false) {
             let message = "each lane that comes here draws a number of its own";
             let help = "let one thread of the producer draw: `if elect_one() { .. }` around its loop";
@@ -214,23 +230,28 @@ impl Schedule {
         let last = arith::binary(Binary::Sub, ScalarType::I32, all, one.raw(), loc);
         let is_last = Bool::from_raw(arith::compare(Cmp::Eq, ScalarType::I32, number.raw(), last, loc));
         when(is_last, || place.store(I32::from_raw(int(0, loc))));
-        drawn.tickets.wait_empty(*at);
-        drawn.numbers.at(at.stage()).store(number);
-        drawn.tickets.commit(*at);
-        at.advance();
+        if let (Some((tickets, numbers)), Origin::Stage(at)) = (drawn.tickets, &mut ticket.from) {
+            tickets.wait_empty(*at);
+            numbers.at(at.stage()).store(number);
+            tickets.commit(*at);
+            at.advance();
+        }
     }
 
     /// Goes on to the next piece of work, as a consumer: the whole warp.
     #[track_caller]
     pub fn receive(&self, ticket: &mut Ticket) {
         let loc = Location::caller();
-        let (Source::Counter(drawn), Origin::Stage(at)) = (self.source, &mut ticket.from) else {
-            return self.go_on(ticket, loc);
+        let Source::Counter(drawn) = self.source else { return self.go_on(ticket, loc) };
+        let (Some((tickets, numbers)), Origin::Stage(at)) = (drawn.tickets, &mut ticket.from) else {
+            let message = "a number that one thread draws for itself is received";
+            let help = "hand on what the others need, or use `Schedule::drawn`";
+            return trace::error(loc, Diagnostic::error(message).help(help));
         };
-        drawn.tickets.wait(*at);
-        let number = drawn.numbers.at(at.stage()).load();
+        tickets.wait(*at);
+        let number = numbers.at(at.stage()).load();
         ticket.number = known(agreed(ScalarType::I32, number.raw(), loc));
-        drawn.tickets.release_warp(*at);
+        tickets.release_warp(*at);
         at.advance();
     }
 

@@ -114,6 +114,16 @@ fn persistent_blocks_take_work_in_turn_or_draw_it() {
 }
 
 #[test]
+fn what_one_thread_draws_for_itself_is_not_received() {
+    let found = messages(on_hopper(|(counter,): (TensorMut<I32, 1>,)| {
+        let schedule = Schedule::drawn_by_one(counter, 8);
+        let mut ticket = schedule.start();
+        schedule.receive(&mut ticket);
+    }));
+    assert_eq!(found, ["a number that one thread draws for itself is received"]);
+}
+
+#[test]
 fn schedules_that_cannot_be_are_refused() {
     let location = std::panic::Location::caller();
     let attributes = KernelAttributes {
