@@ -359,4 +359,3 @@ fn the_machine_code_has_nothing_to_complain_of() {
         .collect();
     assert!(found.is_empty(), "{found:#?}");
 }
-
