@@ -226,7 +226,7 @@ pub(super) const ROWS: &[OpRow] = &[
         nvidia: Legal::Only(90, "wgmma is an instruction of sm_90a alone"),
         amd: Legal::Never("use `mfma_32x32x8` or `mfma_16x16x16`"),
         emulation: "completes the older products of the warp",
-        nvvm: "one inline assembly: wgmma.wait_group with the accumulators tied in and out (PTX ISA, wgmma.wait_group)",
+        nvvm: "one inline assembly: wgmma.wait_group (PTX ISA, wgmma.wait_group); accumulators that are read go through it, or where they are only multiplied the other factors through one behind it",
         rocdl: "refused",
     },
     OpRow {

@@ -4,13 +4,12 @@
 use melior::ir::attribute::IntegerAttribute;
 use melior::ir::operation::OperationLike;
 
-use super::build::{
-    Builder, Elem, F16, F32, I8, I16, I32, Op, Ty, Val, maker, name_of, operand, refuse, result, type_of,
-};
+use super::build::{Builder, Elem, F16, F32, I8, I16, I32, Op, Ty, Val, maker, operand, refuse, result, type_of};
 use super::fp8::{self, Fp8};
 use super::math;
 use super::numeric::Numeric as _;
 use crate::Error;
+use crate::mlir::name_of;
 
 /// The value that replaces the op; `None` where the standard conversion is right.
 pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, name: &str) -> Result<Option<Val<'m>>, Error> {
@@ -84,7 +83,7 @@ fn saturating<'m>(b: &Builder<'m>, op: Op<'m>, intrinsic: &str) -> Result<Val<'m
 
 /// Minimum or maximum of either kind, by LLVM's intrinsic of that kind.
 fn extremum<'m>(b: &Builder<'m>, op: Op<'m>, intrinsic: &str) -> Result<Val<'m>, Error> {
-    refuse_fp8(op, &name_of(op))?;
+    refuse_fp8(op, name_of(op))?;
     let x = operand(op, 0)?;
     b.call(intrinsic, &[x, operand(op, 1)?], type_of(x)?)
 }

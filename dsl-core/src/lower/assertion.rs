@@ -7,10 +7,10 @@ use melior::ir::block::BlockLike;
 use melior::ir::operation::OperationLike;
 use melior::ir::{BlockRef, Module, RegionLike};
 
-use super::build::{Builder, Elem, I1, I32, I64, Op, Ty, Val, name_of, operand, string};
+use super::build::{Builder, Elem, I1, I32, I64, Op, Ty, Val, operand, string};
 use super::printf;
 use crate::Error;
-use crate::mlir::{internal, source_location};
+use crate::mlir::{internal, name_of, source_location};
 
 /// The driver's function; its arguments are message, file, line, function and the size of a character.
 const FUNCTION: &str = "__assertfail";

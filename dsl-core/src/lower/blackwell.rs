@@ -6,12 +6,12 @@
 
 use melior::ir::operation::OperationLike;
 
-use super::build::{Builder, Elem, F32, I32, I64, Op, Ty, Val, integer, name_of, operand, refuse, string};
+use super::build::{Builder, Elem, F32, I32, I64, Op, Ty, Val, integer, operand, refuse, string};
 use super::hopper::{assembly, panels, shared_address};
 use crate::Error;
 use crate::atoms::PanelLayout;
 use crate::dialect::LwOp;
-use crate::mlir::internal;
+use crate::mlir::{internal, name_of};
 
 /// A pointer into tensor memory.
 const TENSOR_POINTER: Ty = Ty::scalar(Elem::Pointer(6));

@@ -7,14 +7,14 @@ use melior::ir::attribute::{
     StringAttribute, TypeAttribute,
 };
 use melior::ir::block::BlockLike;
-use melior::ir::operation::{OperationBuilder, OperationLike, OperationRef, OperationRefMut, OperationResult};
+use melior::ir::operation::{OperationBuilder, OperationLike, OperationRef, OperationResult};
 use melior::ir::r#type::IntegerType;
 use melior::ir::{
     Attribute, Block, BlockRef, Identifier, Location, Region, RegionLike, Type, TypeLike, Value, ValueLike,
 };
 
 use super::numeric::{Kind, Numeric};
-use crate::mlir::{internal, pointer_space, source_location, splat, vector_parts};
+use crate::mlir::{internal, name_of, pointer_space, source_location, splat, vector_parts};
 use crate::{Diagnostic, Error, Target};
 
 pub(super) type Op<'m> = OperationRef<'m, 'm>;
@@ -221,10 +221,6 @@ pub(super) fn refuse(op: Op<'_>, message: impl Into<String>, help: impl Into<Str
     diagnostic.into()
 }
 
-pub(super) fn name_of(op: Op<'_>) -> String {
-    op.name().as_string_ref().as_str().unwrap_or_default().to_owned()
-}
-
 /// An integer attribute of an op.
 pub(super) fn integer(op: Op<'_>, name: &str) -> Result<i64, Error> {
     let found = op.attribute(name).ok().and_then(|a| IntegerAttribute::try_from(a).ok());
@@ -256,25 +252,6 @@ pub(super) fn string(op: Op<'_>, name: &str) -> Result<String, Error> {
     found
         .map(|a| a.value().to_owned())
         .ok_or_else(|| refuse(op, format!("`{}` lacks `{name}`", name_of(op)), "this is a fault"))
-}
-
-/// Every op inside `op` but not itself, for reading and for changing its attributes; innermost first,
-/// so that a rewrite never meets an erased op.
-pub(super) fn ops_inside<'m>(op: OperationRef<'m, 'm>) -> Vec<(Op<'m>, OperationRefMut<'m, 'm>)> {
-    let mut found = Vec::new();
-    for region in op.regions() {
-        let mut block: Option<BlockRef<'m, 'm>> = region.first_block();
-        while let Some(current) = block {
-            let (mut inner, mut changeable) = (current.first_operation(), current.first_operation_mut());
-            while let (Some(operation), Some(same)) = (inner, changeable) {
-                found.extend(ops_inside(operation));
-                found.push((operation, same));
-                (inner, changeable) = (operation.next_in_block(), operation.next_in_block_mut());
-            }
-            block = current.next_in_region();
-        }
-    }
-    found
 }
 
 pub(super) fn operand<'m>(op: Op<'m>, index: usize) -> Result<Val<'m>, Error> {
@@ -309,6 +286,11 @@ impl<'m> Builder<'m> {
     pub fn before(context: &'m Context, op: Op<'m>, target: Target, approximate: Attribute<'m>) -> Result<Self, Error> {
         let block = op.block().ok_or_else(|| internal("an op outside a block", vec![]))?;
         Ok(Self { context, location: op.location(), point: Point::Before(block, op), target, approximate })
+    }
+
+    /// Inserts before `op`, with its location.
+    pub fn ahead_of(&self, op: Op<'m>) -> Result<Self, Error> {
+        Self::before(self.context, op, self.target, self.approximate)
     }
 
     /// Whether an op's fast-math flags allow the target's approximate instruction.

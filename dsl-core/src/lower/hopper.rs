@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 use melior::ir::operation::OperationLike;
 
 use super::build::{
-    Builder, F32, I8, I16, I32, I64, Op, Val, boolean, integer, maker, name_of, operand, pointed_to, refuse, result,
-    string, type_of,
+    Builder, F32, I8, I16, I32, I64, Op, Val, boolean, integer, maker, operand, pointed_to, refuse, result, string,
+    type_of,
 };
 use crate::Error;
 use crate::atoms::{PanelLayout, WGMMA_ROWS, WgmmaSpec};
 use crate::dialect::LwOp;
-use crate::mlir::internal;
+use crate::mlir::{internal, name_of};
 
 /// Lowers one of Hopper's ops; gives the values of its results.
 pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<Val<'m>>, Error> {
@@ -66,7 +66,7 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
             effect(b, &text, "~{memory}", &[]).map(none)
         }
         LwOp::Wgmma => wgmma(b, op),
-        LwOp::WgmmaWait => wgmma_wait(b, op),
+        LwOp::WgmmaWait => super::in_flight::wait(b, op),
         LwOp::Setmaxnreg => {
             let text = format!("setmaxnreg.{}.sync.aligned.u32 {};", string(op, "kind")?, integer(op, "regs")?);
             effect(b, &text, "~{memory}", &[]).map(none)
@@ -354,18 +354,4 @@ fn wgmma<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
     }
     text.push_str("wgmma.commit_group.sync.aligned; }");
     assembly(b, &text, &constraints.join(","), &operands, results)
-}
-
-/// The accumulators go through the wait: nothing else keeps the compiler from reading them before it.
-fn wgmma_wait<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
-    let count = op.result_count();
-    if op.operand_count() != count {
-        return Err(refuse(op, "a wait with the wrong number of values", "this is a fault in the trace"));
-    }
-    let operands = (0..count).map(|index| operand(op, index)).collect::<Result<Vec<_>, _>>()?;
-    let mut constraints = vec!["=f".to_owned(); count];
-    constraints.extend((0..count).map(|index| index.to_string()));
-    constraints.push("~{memory}".to_owned());
-    let text = format!("wgmma.wait_group.sync.aligned {};", integer(op, "groups")?);
-    assembly(b, &text, &constraints.join(","), &operands, count)
 }

@@ -6,8 +6,9 @@ use melior::ir::block::BlockLike;
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike};
 use melior::ir::{Attribute, Identifier, Location, Region, RegionLike};
 
-use super::build::{Op, name_of, ops_inside, refuse};
-use crate::mlir::{IrModule, internal};
+use super::build::{Op, refuse};
+use super::walk::{kernel_module, ops_inside};
+use crate::mlir::{IrModule, internal, name_of};
 use crate::{Error, KernelMeta};
 
 /// Symbol of the block's shared memory.
@@ -23,7 +24,7 @@ const SHARED_ALIGN: u32 = 1024;
 pub(super) fn prepare(module: &IrModule, meta: &KernelMeta) -> Result<(), Error> {
     let context = module.context().get();
     for (op, mut changeable) in ops_inside(module.module().as_operation()) {
-        match name_of(op).as_str() {
+        match name_of(op) {
             "gpu.func" => {
                 for (name, text) in function_attributes(op, meta)? {
                     changeable.set_attribute(name, parse(context, &text)?);
@@ -146,13 +147,8 @@ fn declare_shared(module: &IrModule, meta: &KernelMeta) -> Result<(), Error> {
         .add_regions([Region::new()])
         .build()
         .map_err(|e| internal(&e.to_string(), vec![]))?;
-    for (op, _) in ops_inside(module.module().as_operation()) {
-        if name_of(op) == "gpu.module" {
-            let body = op.region(0).ok().and_then(|region| region.first_block());
-            let body = body.ok_or_else(|| internal("an empty gpu.module", vec![]))?;
-            body.insert_operation(0, global);
-            return Ok(());
-        }
-    }
-    Err(internal("the module holds no gpu.module", vec![]))
+    let (op, _) = kernel_module(module).ok_or_else(|| internal("the module holds no gpu.module", vec![]))?;
+    let body = op.region(0).ok().and_then(|region| region.first_block());
+    body.ok_or_else(|| internal("an empty gpu.module", vec![]))?.insert_operation(0, global);
+    Ok(())
 }

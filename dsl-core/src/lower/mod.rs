@@ -23,6 +23,7 @@ mod build;
 mod elementary;
 mod fp8;
 mod hopper;
+mod in_flight;
 mod kernel;
 mod machine;
 mod math;
@@ -35,6 +36,7 @@ mod printf;
 mod report;
 mod rewrite;
 mod tools;
+mod walk;
 
 #[cfg(test)]
 mod atom_texts;

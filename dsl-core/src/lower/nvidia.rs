@@ -1,10 +1,11 @@
 //! Ops that only NVIDIA chips have, or that NVVM spells its own way. Sections are the PTX ISA's.
 
 use super::build::{
-    Builder, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, name_of, operand, refuse, result, string, type_of,
+    Builder, I1, I8, I32, I64, Op, Ty, Val, boolean, integer, operand, refuse, result, string, type_of,
 };
 use super::memory::{load_from, store_to};
 use crate::atoms::MatrixOp;
+use crate::mlir::name_of;
 use crate::{Error, ScalarType, Target};
 use melior::ir::operation::OperationLike;
 

@@ -1,13 +1,14 @@
 //! MLIR's own passes, from the rewritten kernel to the LLVM dialect, and LLVM's, on to target code.
 
 use melior::ir::block::BlockLike;
-use melior::ir::operation::{OperationLike, OperationMutLike};
+use melior::ir::operation::{OperationLike, OperationMutLike, OperationRefMut};
 use melior::ir::{Attribute, RegionLike};
 use melior::pass::PassManager;
 use melior::utility::{parse_pass_pipeline, register_all_llvm_translations};
 
-use super::build::{name_of, ops_inside};
-use crate::mlir::{IrModule, LlvmModule, Machine, gpu_object, internal, list_back_ends};
+use super::build::Op;
+use super::walk::{blocks_of, children_of, kernel_module};
+use crate::mlir::{IrModule, LlvmModule, Machine, gpu_object, internal, list_back_ends, name_of};
 use crate::{Diagnostic, Error, KernelMeta, ParamKind, Severity, Target};
 
 /// The conversion of everything but the module itself to the LLVM dialect.
@@ -114,10 +115,8 @@ pub(super) fn to_llvm_dialect(module: &mut IrModule, meta: &KernelMeta) -> Resul
     if meta.target.is_nvidia() {
         let width = Attribute::parse(module.context().get(), INDEX_WIDTH);
         let width = width.ok_or_else(|| internal(INDEX_WIDTH, vec![]))?;
-        for (op, mut changeable) in ops_inside(module.module().as_operation()) {
-            if name_of(op) == "gpu.module" {
-                changeable.set_attribute("dlti.dl_spec", width);
-            }
+        if let Some((_, mut changeable)) = kernel_module(module) {
+            changeable.set_attribute("dlti.dl_spec", width);
         }
     }
     run(module, &conversion(meta.target))?;
@@ -147,7 +146,7 @@ fn describe_arguments(module: &IrModule, meta: &KernelMeta) -> Result<(), Error>
     let text = format!("[{}]", arguments.join(", "));
     let context = module.context().get();
     let attribute = Attribute::parse(context, &text).ok_or_else(|| internal("argument attributes", vec![]))?;
-    for (op, mut changeable) in ops_inside(module.module().as_operation()) {
+    for (op, mut changeable) in functions(module) {
         // Other functions are declarations of the runtime's, as `vprintf`.
         if name_of(op) != "llvm.func"
             || op.attribute("sym_name").is_ok_and(|a| a.to_string() != format!("\"{}\"", meta.name))
@@ -165,24 +164,30 @@ fn describe_arguments(module: &IrModule, meta: &KernelMeta) -> Result<(), Error>
 /// The conversion of loops leaves the hint as a foreign attribute on the back edge; LLVM reads the
 /// branch's own attribute.
 fn keep_loop_hints(module: &IrModule) {
-    for (op, mut changeable) in ops_inside(module.module().as_operation()) {
-        if matches!(name_of(op).as_str(), "llvm.br" | "llvm.cond_br")
-            && let Ok(hint) = op.discardable_attribute("llvm.loop_annotation")
-        {
-            changeable.set_attribute("loop_annotation", hint);
-            // Its absence now is what was wanted: nothing to report.
-            let _ = changeable.remove_attribute("llvm.loop_annotation");
+    for (function, _) in functions(module) {
+        for block in blocks_of(function) {
+            let (Some(op), Some(mut changeable)) = (block.terminator(), block.terminator_mut()) else { continue };
+            if matches!(name_of(op), "llvm.br" | "llvm.cond_br")
+                && let Ok(hint) = op.discardable_attribute("llvm.loop_annotation")
+            {
+                changeable.set_attribute("loop_annotation", hint);
+                // Its absence now is what was wanted: nothing to report.
+                let _ = changeable.remove_attribute("llvm.loop_annotation");
+            }
         }
     }
+}
+
+/// What stands beside the kernel, itself included.
+fn functions(module: &IrModule) -> Vec<(Op<'_>, OperationRefMut<'_, '_>)> {
+    kernel_module(module).map(|(op, _)| children_of(op)).unwrap_or_default()
 }
 
 /// LLVM IR of a module in the LLVM dialect, as it is handed to LLVM's optimiser.
 pub(super) fn llvm_ir(module: &IrModule) -> Result<LlvmModule, Error> {
     let context = module.context();
     register_all_llvm_translations(context.get());
-    let ops = ops_inside(module.module().as_operation());
-    let kernel = ops.into_iter().map(|(op, _)| op).find(|op| name_of(*op) == "gpu.module");
-    let kernel = kernel.ok_or_else(|| internal("the module holds no gpu.module", vec![]))?;
+    let (kernel, _) = kernel_module(module).ok_or_else(|| internal("the module holds no gpu.module", vec![]))?;
     let (module, diagnostics) = context.capture(|_| LlvmModule::translate(kernel));
     module.ok_or_else(|| failed(diagnostics))
 }
@@ -214,7 +219,7 @@ pub(super) fn amd(
     let toolkit = toolkit.map(|path| format!(" toolkit=\"{path}\"")).unwrap_or_default();
     let attach = attach_amd(target, opt_level);
     run(module, &format!("builtin.module({attach},gpu-module-to-binary{{format={format}{toolkit}}})"))?;
-    let ops = ops_inside(module.module().as_operation());
+    let ops = children_of(module.module().as_operation());
     let binary = ops.into_iter().find(|(op, _)| name_of(*op) == "gpu.binary");
     let object = binary.and_then(|(op, _)| op.attribute("objects").ok()).and_then(gpu_object);
     object.ok_or_else(|| internal("the compiler gave no object", vec![]))

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use melior::ir::operation::OperationLike;
 
-use super::build::{Builder, Elem, I32, Op, Ty, name_of, operand, ops_inside, refuse, string, type_of};
+use super::build::{Builder, Elem, I32, Op, Ty, operand, refuse, string, type_of};
 use super::tools;
-use crate::mlir::IrModule;
+use super::walk::ops_inside;
+use crate::mlir::{IrModule, name_of};
 use crate::{Error, Target};
 
 /// The device library for the kernels of a module that print, for AMD assembly; `None` where none does.

@@ -5,10 +5,11 @@ use melior::IrRewriter;
 use melior::ir::Attribute;
 use melior::ir::operation::OperationLike;
 
-use super::build::{APPROXIMATE, Builder, Elem, Op, Ty, Val, name_of, ops_inside};
+use super::build::{APPROXIMATE, Builder, Elem, Op, Ty, Val};
+use super::walk::ops_inside;
 use super::{amd, arith, assertion, blackwell, elementary, hopper, memory, nvidia, printf};
 use crate::dialect::{LwOp, row};
-use crate::mlir::{IrModule, internal};
+use crate::mlir::{IrModule, internal, name_of};
 use crate::{Error, KernelMeta, Target};
 
 /// Rewrites every op of the kernel that needs it.
@@ -31,20 +32,20 @@ pub(super) fn rewrite(module: &IrModule, meta: &KernelMeta) -> Result<(), Error>
 /// The values that replace the op's results; `None` where it stays.
 fn replacement<'m>(b: &Builder<'m>, op: Op<'m>, meta: &KernelMeta) -> Result<Option<Vec<Val<'m>>>, Error> {
     let name = name_of(op);
-    if let Some(row) = row(&name) {
+    if let Some(row) = row(name) {
         return lw(b, op, row.op, meta).map(Some);
     }
     if let Some(function) = name.strip_prefix("math.") {
         return elementary::lower(b, op, function).map(|value| Some(vec![value]));
     }
     let nvidia = meta.target.is_nvidia();
-    match name.as_str() {
+    match name {
         "gpu.printf" => printf::printf(b, op).map(|()| Some(vec![])),
         "gpu.shuffle" if !nvidia => amd::shuffle(b, op),
         "gpu.grid_dim" if !nvidia => amd::grid_dim(b, op).map(|value| Some(vec![value])),
         "gpu.block_dim" => block_dim(b, op, meta).map(|value| Some(vec![value])),
         "llvm.getelementptr" => memory::element_pointer(b, op).map(|value| value.map(|value| vec![value])),
-        _ => arith::lower(b, op, &name).map(|value| value.map(|value| vec![value])),
+        _ => arith::lower(b, op, name).map(|value| value.map(|value| vec![value])),
     }
 }
 

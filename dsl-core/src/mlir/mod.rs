@@ -10,8 +10,9 @@ use std::rc::Rc;
 use std::sync::Once;
 
 use melior::Context;
+use melior::StringRef;
 use melior::dialect::DialectRegistry;
-use melior::ir::operation::{OperationLike, OperationPrintingFlags};
+use melior::ir::operation::{OperationLike, OperationPrintingFlags, OperationRef};
 use melior::ir::{
     Attribute, AttributeLike, Block, BlockLike, Location, Module, Operation, Type, TypeLike, Value, ValueLike,
 };
@@ -238,6 +239,40 @@ pub(crate) fn replace_all_uses(old: Value<'static, 'static>, new: Value<'static,
 pub(crate) fn extend_value(value: impl ValueLike<'static>) -> Value<'static, 'static> {
     // SAFETY: the op or block that owns the value is owned by the trace and, in the end, by the module.
     unsafe { Value::from_raw(value.to_raw()) }
+}
+
+/// The name of an operation, which lives as long as the context.
+pub(crate) fn name_of<'m>(op: OperationRef<'m, 'm>) -> &'m str {
+    // SAFETY: the operation is live; the context owns the text and outlives what borrows from it.
+    let name = unsafe { StringRef::<'m>::from_raw(mlir_sys::mlirIdentifierStr(op.name().to_raw())) };
+    name.as_str().unwrap_or_default()
+}
+
+/// The operations that read a value, each with the number of the operand.
+pub(crate) fn uses<'m>(value: Value<'m, 'm>) -> Vec<(OperationRef<'m, 'm>, usize)> {
+    let mut found = Vec::new();
+    // SAFETY: the value is live, and so are the operations that read it; the list does not change here.
+    unsafe {
+        let mut operand = mlir_sys::mlirValueGetFirstUse(value.to_raw());
+        while !mlir_sys::mlirOpOperandIsNull(operand) {
+            let owner = OperationRef::from_raw(mlir_sys::mlirOpOperandGetOwner(operand));
+            found.push((owner, mlir_sys::mlirOpOperandGetOperandNumber(operand) as usize));
+            operand = mlir_sys::mlirOpOperandGetNextUse(operand);
+        }
+    }
+    found
+}
+
+/// Makes an operation read another value.
+pub(crate) fn set_operand<'m>(op: OperationRef<'m, 'm>, index: usize, value: Value<'m, 'm>) {
+    debug_assert!(index < op.operand_count());
+    // SAFETY: both are live and of one context, and the operation has this operand: it came from `uses`.
+    unsafe { mlir_sys::mlirOperationSetOperand(op.to_raw(), index as isize, value.to_raw()) }
+}
+
+/// What tells one value from another.
+pub(crate) fn identity(value: Value<'_, '_>) -> usize {
+    value.to_raw().ptr as usize
 }
 
 /// The elements of an array attribute; `None` for any other attribute.

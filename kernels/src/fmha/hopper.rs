@@ -11,7 +11,7 @@
 //!
 //! Blocks are persistent: they take work in turn, or draw it from a counter when causal, and the producer fetches the next
 //! work's tiles while consumers write out the last one's rows. Tiles of keys come from right to left, so that
-//! those with something to mask come first, in loops of their own. A launch may overlap the one before it.
+//! those with something to mask come first. A launch may overlap the one before it.
 //!
 //! J. Shah et al., "FlashAttention-3" (2024), algorithm 2; in base 2 as in [`super::mma`].
 
@@ -347,8 +347,8 @@ pub(super) fn pass_on<T: WgmmaElement>(c: &Consumer<T>, at: Cursor) {
     c.values.release(at);
 }
 
-/// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before. `queries` is where Q is
-/// released, if a tensor copy brought it.
+/// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before. Tiles from `whole` on
+/// may have something to mask. `queries` is where Q is released, if a tensor copy brought it.
 #[device]
 pub(super) fn step<T: MmaElement>(
     c: &Consumer<T>,
@@ -357,7 +357,7 @@ pub(super) fn step<T: MmaElement>(
     work: Work,
     queries: Option<(Pipeline, Cursor)>,
     tile: Uniform<I32>,
-    masked: bool,
+    whole: Uniform<I32>,
     state: &mut State<T>,
 ) {
     let next = state.at.next();
@@ -372,8 +372,10 @@ pub(super) fn step<T: MmaElement>(
     if let Some((queries, q_at)) = queries {
         queries.release_if(tile == 0, q_at);
     }
-    if const_expr(masked) {
-        mask(&mut s, limits(c, geometry, sizes, work, *tile));
+    if const_expr(geometry.causal) {
+        if tile >= whole {
+            mask(&mut s, limits(c, geometry, sizes, work, *tile));
+        }
     }
     let mut weights = s.clone();
     weigh(&mut weights, &state.rows, c.scale_log2);
@@ -583,12 +585,9 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             let mut whole = first;
             if const_expr(geometry.causal) {
                 whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
-                for behind in range(0, first - whole) {
-                    step(&c, &geometry, &sizes, work, Some((queries, q_at)), first - 1 - behind, true, &mut state);
-                }
             }
-            for behind in range(0, whole) {
-                step(&c, &geometry, &sizes, work, Some((queries, q_at)), whole - 1 - behind, false, &mut state);
+            for behind in range(0, first) {
+                step(&c, &geometry, &sizes, work, Some((queries, q_at)), first - 1 - behind, whole, &mut state);
             }
 
             values.wait(state.at);

@@ -362,12 +362,9 @@ fn attend<T: MmaElement>(
             let mut whole = first;
             if const_expr(geometry.causal) {
                 whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first).max(begin);
-                for behind in range(0, first - whole) {
-                    step(&c, geometry, &sizes, work, None, first - 1 - behind, true, &mut state);
-                }
             }
-            for behind in range(0, whole - begin) {
-                step(&c, geometry, &sizes, work, None, whole - 1 - behind, false, &mut state);
+            for behind in range(0, first - begin) {
+                step(&c, geometry, &sizes, work, None, first - 1 - behind, whole, &mut state);
             }
 
             values.wait(state.at);

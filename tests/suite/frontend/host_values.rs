@@ -178,3 +178,40 @@ fn host_values_decide_what_is_traced() {
         }
     }
 }
+
+#[device]
+fn step(x: Tensor<I32, 1>, i: I32, masked: bool, sum: &mut I32) {
+    if const_expr(masked) {
+        *sum += x.at(i).load_if(i < x.extent(0), I32::from(0));
+    } else {
+        *sum += x.at(i).load();
+    }
+}
+
+#[kernel(block = [64, 1, 1])]
+fn masked_at_the_end(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let mut sum = I32::from(0);
+    let whole = x.extent(0) / 64 * 64;
+    for first in range(0, whole, 64) {
+        step(x, first + thread_id(X), false, &mut sum);
+    }
+    for first in range(whole, x.extent(0), 64) {
+        step(x, first + thread_id(X), true, &mut sum);
+    }
+    y.at(thread_id(X)).store(sum);
+}
+
+#[test]
+fn a_body_is_written_once_and_traced_with_a_mask_and_without() {
+    let kernel = masked_at_the_end::new();
+    let text = kernel.traced(Target::SM_80).unwrap().text();
+    let count = |what: &str| text.matches(what).count();
+    let loads = [count("scf.for"), count("\"lw.load\"("), count("\"lw.load_masked\"(")];
+    assert_eq!(loads, [2, 1, 1], "{text}");
+    for n in [1, 63, 64, 65, 200] {
+        let x: Vec<i32> = (0..n).collect();
+        let y = run(&kernel, 1, &x, &[-1; 64]);
+        let expected: Vec<i32> = (0..64).map(|lane| (lane..n).step_by(64).sum()).collect();
+        assert_eq!(y, expected, "n = {n}");
+    }
+}
