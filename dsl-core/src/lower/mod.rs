@@ -169,12 +169,32 @@ impl Artifact {
     }
 }
 
+/// [`emit`] of a trace that is needed no more: without the copy that leaves the trace as it is.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_last(traced: Traced, what: Emit, options: &EmitOptions) -> Result<Artifact, Error> {
+    if let Some(library) = library(&traced, what, options)? {
+        return lowered(traced.module, &traced.meta, what, options, library.as_deref());
+    }
+    Ok(Artifact::Text(traced.text()))
+}
+
 /// Lowers a traced kernel for the target that it was traced for.
 ///
 /// # Errors
 /// An op or a wish of the kernel that the target lacks, at its line; a form that the target's vendor
 /// does not have; a missing tool, with what to install; a fault of the compiler, with its own words.
 pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifact, Error> {
+    if let Some(library) = library(traced, what, options)? {
+        return lowered(traced.module.try_clone()?, &traced.meta, what, options, library.as_deref());
+    }
+    Ok(Artifact::Text(traced.text()))
+}
+
+/// Checks what can be known before the lowering. Gives the device library that the kernel needs, if any; `None` where nothing is to be
+/// lowered.
+fn library(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Option<Option<PathBuf>>, Error> {
     let target = traced.meta.target;
     let wrong_vendor = match what {
         Emit::Ptx | Emit::Cubin => target.is_amd(),
@@ -191,23 +211,33 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
         return Err(Error::new(format!("there is no optimisation level {}: they are 0 to 3", options.opt_level)));
     }
     if what == Emit::Trace {
-        return Ok(Artifact::Text(traced.text()));
+        return Ok(None);
     }
     dialect::check_target(&traced.module, target)?;
-    let library = match what {
+    match what {
         Emit::Amdgcn | Emit::Hsaco => {
-            printf::device_library(&traced.module, target, options.device_library.as_deref())?
+            printf::device_library(&traced.module, target, options.device_library.as_deref()).map(Some)
         }
-        _ => None,
-    };
-    let mut module = traced.module.try_clone()?;
-    lower(&mut module, &traced.meta)?;
+        _ => Ok(Some(None)),
+    }
+}
+
+/// Lowers a traced module, in place.
+fn lowered(
+    mut module: IrModule,
+    meta: &KernelMeta,
+    what: Emit,
+    options: &EmitOptions,
+    library: Option<&Path>,
+) -> Result<Artifact, Error> {
+    let target = meta.target;
+    lower(&mut module, meta)?;
     if what == Emit::Lowered {
         return Ok(Artifact::Text(module.text(false)));
     }
-    pipeline::to_llvm_dialect(&mut module, &traced.meta)?;
+    pipeline::to_llvm_dialect(&mut module, meta)?;
     let level = options.opt_level;
-    let toolkit = |lld: Option<&Path>| tools::toolkit(lld, library.as_deref());
+    let toolkit = |lld: Option<&Path>| tools::toolkit(lld, library);
     match what {
         Emit::Trace | Emit::Lowered | Emit::Llvm => Ok(Artifact::Text(pipeline::llvm_ir(&module)?.text())),
         Emit::Ptx => pipeline::ptx(&module, target, level).map(Artifact::Text),
