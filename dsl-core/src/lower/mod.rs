@@ -291,3 +291,33 @@ fn lower(module: &mut IrModule, meta: &KernelMeta) -> Result<(), Error> {
     rewrite::rewrite(module, meta)?;
     module.verify()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mlir::IrContext;
+
+    fn traced() -> Traced {
+        let text = "module attributes {gpu.container_module} { gpu.module @k {\ngpu.func @k(%p: !llvm.ptr<1>) kernel attributes \
+             {known_block_size = array<i32: 64, 1, 1>, lw.target = \"sm_90a\", lw.shared_bytes = 0 : i64} {\n\
+             %i = gpu.thread_id x upper_bound 64\n%c = arith.index_cast %i : index to i32\n\
+             \"lw.store\"(%c, %p) {align = 4 : i64} : (i32, !llvm.ptr<1>) -> ()\ngpu.return\n}\n} }";
+        Traced::from_module(IrModule::parse(&IrContext::shared().unwrap(), text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_last_lowering_of_a_trace_gives_what_the_first_gives() {
+        let (kept, options) = (traced(), EmitOptions::default());
+        for what in [Emit::Trace, Emit::Lowered, Emit::Llvm, Emit::Ptx] {
+            let first = emit(&kept, what, &options).unwrap();
+            assert!(first.text().is_some_and(|text| text.contains("@k") || text.contains(".entry k")), "{first:?}");
+            assert_eq!(emit_last(traced(), what, &options).unwrap(), first);
+            assert_eq!(emit(&kept, what, &options).unwrap(), first, "the first changed the trace");
+        }
+        let wrong = EmitOptions { opt_level: 4, ..options };
+        for (what, options) in [(Emit::Hsaco, &EmitOptions::default()), (Emit::Ptx, &wrong)] {
+            let error = emit_last(traced(), what, options).unwrap_err().to_string();
+            assert_eq!(error, emit(&kept, what, options).unwrap_err().to_string());
+        }
+    }
+}
