@@ -7,7 +7,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use lacewing::core::lower::{Emit, EmitOptions, emit};
+use lacewing::core::lower::{Emit, EmitOptions, emit, emit_last};
 use lacewing::core::{ScalarType, rt};
 use lacewing::kernels::fmha::hopper::{HopperGeometry, fmha_fwd_hopper};
 use lacewing::kernels::fmha::{Forward, Geometry, mfma, mma};
@@ -129,7 +129,7 @@ fn hopper_to_ptx(bencher: Bencher, head_dim: usize) {
     let kernel = fmha_fwd_hopper::<BF16>::new(geometry);
     bencher.bench_local(|| {
         let traced = kernel.traced(Target::SM_90A).unwrap();
-        emit(&traced, Emit::Ptx, &EmitOptions::default()).unwrap()
+        emit_last(traced, Emit::Ptx, &EmitOptions::default()).unwrap()
     });
 }
 

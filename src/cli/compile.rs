@@ -88,7 +88,7 @@ pub(crate) fn compile(entries: &[&KernelEntry], arguments: &Arguments, io: &mut 
 
     let progress = progress();
     let traced = entry.build_for(&settings, target)?.trace(target)?;
-    let made = lower::emit(&traced, emit, &options)?;
+    let made = lower::emit_last(traced, emit, &options)?;
     drop(progress);
 
     write(path, made.as_bytes(), io)?;

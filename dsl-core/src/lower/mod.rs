@@ -169,12 +169,32 @@ impl Artifact {
     }
 }
 
+/// [`emit`] of a trace that is needed no more: without the copy that leaves the trace as it is.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_last(traced: Traced, what: Emit, options: &EmitOptions) -> Result<Artifact, Error> {
+    if let Some(library) = library(&traced, what, options)? {
+        return lowered(traced.module, &traced.meta, what, options, library.as_deref());
+    }
+    Ok(Artifact::Text(traced.text()))
+}
+
 /// Lowers a traced kernel for the target that it was traced for.
 ///
 /// # Errors
 /// An op or a wish of the kernel that the target lacks, at its line; a form that the target's vendor
 /// does not have; a missing tool, with what to install; a fault of the compiler, with its own words.
 pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifact, Error> {
+    if let Some(library) = library(traced, what, options)? {
+        return lowered(traced.module.try_clone()?, &traced.meta, what, options, library.as_deref());
+    }
+    Ok(Artifact::Text(traced.text()))
+}
+
+/// Checks what can be known before the lowering. Gives the device library that the kernel needs, if any; `None` where nothing is to be
+/// lowered.
+fn library(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Option<Option<PathBuf>>, Error> {
     let target = traced.meta.target;
     let wrong_vendor = match what {
         Emit::Ptx | Emit::Cubin => target.is_amd(),
@@ -191,23 +211,33 @@ pub fn emit(traced: &Traced, what: Emit, options: &EmitOptions) -> Result<Artifa
         return Err(Error::new(format!("there is no optimisation level {}: they are 0 to 3", options.opt_level)));
     }
     if what == Emit::Trace {
-        return Ok(Artifact::Text(traced.text()));
+        return Ok(None);
     }
     dialect::check_target(&traced.module, target)?;
-    let library = match what {
+    match what {
         Emit::Amdgcn | Emit::Hsaco => {
-            printf::device_library(&traced.module, target, options.device_library.as_deref())?
+            printf::device_library(&traced.module, target, options.device_library.as_deref()).map(Some)
         }
-        _ => None,
-    };
-    let mut module = traced.module.try_clone()?;
-    lower(&mut module, &traced.meta)?;
+        _ => Ok(Some(None)),
+    }
+}
+
+/// Lowers a traced module, in place.
+fn lowered(
+    mut module: IrModule,
+    meta: &KernelMeta,
+    what: Emit,
+    options: &EmitOptions,
+    library: Option<&Path>,
+) -> Result<Artifact, Error> {
+    let target = meta.target;
+    lower(&mut module, meta)?;
     if what == Emit::Lowered {
         return Ok(Artifact::Text(module.text(false)));
     }
-    pipeline::to_llvm_dialect(&mut module, &traced.meta)?;
+    pipeline::to_llvm_dialect(&mut module, meta)?;
     let level = options.opt_level;
-    let toolkit = |lld: Option<&Path>| tools::toolkit(lld, library.as_deref());
+    let toolkit = |lld: Option<&Path>| tools::toolkit(lld, library);
     match what {
         Emit::Trace | Emit::Lowered | Emit::Llvm => Ok(Artifact::Text(pipeline::llvm_ir(&module)?.text())),
         Emit::Ptx => pipeline::ptx(&module, target, level).map(Artifact::Text),
@@ -260,4 +290,34 @@ fn lower(module: &mut IrModule, meta: &KernelMeta) -> Result<(), Error> {
     kernel::prepare(module, meta)?;
     rewrite::rewrite(module, meta)?;
     module.verify()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mlir::IrContext;
+
+    fn traced() -> Traced {
+        let text = "module attributes {gpu.container_module} { gpu.module @k {\ngpu.func @k(%p: !llvm.ptr<1>) kernel attributes \
+             {known_block_size = array<i32: 64, 1, 1>, lw.target = \"sm_90a\", lw.shared_bytes = 0 : i64} {\n\
+             %i = gpu.thread_id x upper_bound 64\n%c = arith.index_cast %i : index to i32\n\
+             \"lw.store\"(%c, %p) {align = 4 : i64} : (i32, !llvm.ptr<1>) -> ()\ngpu.return\n}\n} }";
+        Traced::from_module(IrModule::parse(&IrContext::shared().unwrap(), text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_last_lowering_of_a_trace_gives_what_the_first_gives() {
+        let (kept, options) = (traced(), EmitOptions::default());
+        for what in [Emit::Trace, Emit::Lowered, Emit::Llvm, Emit::Ptx] {
+            let first = emit(&kept, what, &options).unwrap();
+            assert!(first.text().is_some_and(|text| text.contains("@k") || text.contains(".entry k")), "{first:?}");
+            assert_eq!(emit_last(traced(), what, &options).unwrap(), first);
+            assert_eq!(emit(&kept, what, &options).unwrap(), first, "the first changed the trace");
+        }
+        let wrong = EmitOptions { opt_level: 4, ..options };
+        for (what, options) in [(Emit::Hsaco, &EmitOptions::default()), (Emit::Ptx, &wrong)] {
+            let error = emit_last(traced(), what, options).unwrap_err().to_string();
+            assert_eq!(error, emit(&kept, what, options).unwrap_err().to_string());
+        }
+    }
 }

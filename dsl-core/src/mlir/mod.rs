@@ -51,6 +51,33 @@ impl IrContext {
         if loaded { Ok(this) } else { Err(internal("the `lw` dialect does not load", diagnostics)) }
     }
 
+    /// A context that this thread may have used before: to make one takes longer than to trace a small kernel.
+    ///
+    /// What a context has made unique, types, attributes and locations, it keeps. So each serves a limited number of times.
+    ///
+    /// # Errors
+    /// As [`IrContext::new`].
+    pub fn shared() -> Result<Rc<Self>, Error> {
+        const USES: u32 = 16;
+        thread_local! {
+            static LAST: RefCell<Option<(Rc<IrContext>, u32)>> = const { RefCell::new(None) };
+        }
+        LAST.with(|last| {
+            let mut last = last.borrow_mut();
+            match last.as_mut() {
+                Some((context, uses)) if *uses < USES => {
+                    *uses += 1;
+                    Ok(Rc::clone(context))
+                }
+                _ => {
+                    let context = Self::new()?;
+                    *last = Some((Rc::clone(&context), 1));
+                    Ok(context)
+                }
+            }
+        })
+    }
+
     /// The context, for building.
     pub fn get(&self) -> &Context {
         &self.context
@@ -339,4 +366,21 @@ pub mod ir {
         Attribute, AttributeLike, Block, BlockRef, Identifier, Location, Module, Operation, OperationRef, Region,
         RegionLike, Type, Value, ValueLike,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_serves_a_limited_number_of_times() {
+        let contexts: Vec<_> = (0..40).map(|_| IrContext::shared().unwrap()).collect();
+        let changes = contexts.windows(2).filter(|pair| !Rc::ptr_eq(&pair[0], &pair[1])).count();
+        assert_eq!(changes, 2);
+        let text = "module { %0 = arith.constant 1 : i32 }";
+        assert!(contexts.iter().all(|context| IrModule::parse(context, text).unwrap().verify().is_ok()));
+        let elsewhere = std::thread::spawn(|| IrContext::shared().map(|context| Rc::as_ptr(&context) as usize));
+        let elsewhere = elsewhere.join().unwrap().unwrap();
+        assert!(contexts.iter().all(|context| Rc::as_ptr(context) as usize != elsewhere));
+    }
 }

@@ -147,7 +147,7 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
             .help("make the inner one a `#[device] fn` and call it")
             .into());
     }
-    let context = IrContext::new()?;
+    let context = IrContext::shared()?;
     let epoch = EPOCHS.with(|epochs| {
         let mut epochs = epochs.borrow_mut();
         *epochs = epochs.wrapping_add(1).max(1);

@@ -22,7 +22,7 @@ pub fn compile(
     let mut variant = NewVariant { meta: traced.meta.clone(), settings, ptx: None, code: None };
     let mut log = None;
     if target.is_nvidia() {
-        let ptx = lower::emit(&traced, Emit::Ptx, options)?;
+        let ptx = lower::emit_last(traced, Emit::Ptx, options)?;
         let text = ptx.text().unwrap_or_default();
         if lower::find_ptxas(options.ptxas.as_deref()).is_ok() {
             let (code, said) = lower::assemble(text, target, options)?;
@@ -30,7 +30,7 @@ pub fn compile(
         }
         variant.ptx = Some(text.as_bytes().to_vec());
     } else {
-        variant.code = Some(lower::emit(&traced, Emit::Hsaco, options)?.as_bytes().to_vec());
+        variant.code = Some(lower::emit_last(traced, Emit::Hsaco, options)?.as_bytes().to_vec());
     }
     Ok((variant, log))
 }
