@@ -147,12 +147,20 @@ pub(crate) struct Plan {
     pub(crate) swizzle: u32,
 }
 
+/// Bytes of a sector of the L2 cache.
+const SECTOR: u64 = 32;
 /// Most elements of a box in one dimension.
 const LARGEST_BOX: u32 = 256;
 /// What addresses, strides and rows of boxes are multiples of.
 const GRANULE: u64 = 16;
 
 impl Plan {
+    /// Whether all rows of the tensor, at an address, start at sectors of the L2 cache.
+    pub(crate) fn starts_at_sectors(&self, address: u64) -> bool {
+        let outer = self.strides.get(1..).unwrap_or_default();
+        outer.iter().chain([&address]).all(|bytes| bytes.is_multiple_of(SECTOR))
+    }
+
     /// Checks a view and a box (innermost dimension first) against the rules; the one that is broken, in words.
     pub(crate) fn new(view: &View<'_>, box_shape: &[u32], swizzle: u32) -> Result<Self, String> {
         let size = view.scalar.bytes() as u64;
