@@ -63,7 +63,13 @@ class Kernel:
         self.threads = number(r"known_block_size = array<i32: (\d+)")
         self.shared = number(r"lw\.shared_bytes = (\d+)")
         self.cluster = number(r"cluster = array<i32: (\d+)") if "cluster = array" in text else 1
-        self.block_m, self.block_n = (self.threads // 128 - 1) * 64, number(r'"lw\.wgmma".*? n = (\d+) : i64')
+        # A stage of A's ring has 128 bytes of each row, and two mbarriers.
+        stages = number(r'"lw\.shared"\(\) \{[^}]*bytes = (\d+) : i64, name = "mbarrier stages\.full"') // 8
+        self.block_m = number(r'"lw\.shared"\(\) \{[^}]*bytes = (\d+) : i64, name = "a"') // (128 * stages)
+        self.block_n = number(r'"lw\.wgmma".*? n = (\d+) : i64')
+        # C is then computed as its transpose.
+        self.turned = 'name = "c in columns"' in text
+        self.overlapping = '"lw.grid_dependency"' in text
         boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
         self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes]
         self.k_major = bool(re.search(r'b_layout = "k:', text))
@@ -78,27 +84,21 @@ class Kernel:
         strides = (ctypes.c_uint64 * 1)(tensor.stride(0) * tensor.element_size())
         dims = (ctypes.c_uint64 * 2)(*reversed(tensor.shape))
         box, ones = (ctypes.c_uint32 * 2)(*box), (ctypes.c_uint32 * 2)(1, 1)
-        mode, promote_256 = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle], 3
+        mode = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle]
+        # 128 bytes, as the runtime does.
+        promotion = 2
         self.driver("cuTensorMapEncodeTiled", ctypes.c_void_p(address), kind, 2, ctypes.c_void_p(tensor.data_ptr()), dims, strides, box,
-                    ones, 0, mode, promote_256, 0)
+                    ones, 0, mode, promotion, 0)
         return address, storage
 
     def prepare(self, torch, a, b, c):
         """A launch as a function without arguments."""
-        strided = self.name.endswith("strided")
-        if strided:
-            # Few rows: C is computed as its transpose.
-            a, b, c = b.t(), a.t(), c.t()
-        (rows, inner), (_, columns) = a.shape, b.shape
-        tensors = [a.t() if self.m_major else a, b.t() if self.k_major else b] + ([] if strided else [c])
+        tensors = [b.t(), a.t(), c.t()] if self.turned else [a, b, c]
+        (rows, inner), (_, columns) = tensors[0].shape, tensors[1].shape
+        in_columns = [self.m_major, self.k_major, self.turned]
+        tensors = [tensor.t() if columns else tensor for tensor, columns in zip(tensors, in_columns)]
         maps = [self.tensor_map(torch, tensor, *box) for tensor, box in zip(tensors, self.boxes)]
-        values = []
-        if strided:
-            values.append(ctypes.c_uint64(c.data_ptr()))
-            values += [ctypes.c_int32(extent) for extent in c.shape] + [ctypes.c_int64(stride) for stride in c.stride()]
-        else:
-            values += [ctypes.c_int32(rows), ctypes.c_int32(columns)]
-        values.append(ctypes.c_int32(inner))
+        values = [ctypes.c_int32(rows), ctypes.c_int32(columns), ctypes.c_int32(inner)]
         if "scaled" in self.name:
             values.append(ctypes.c_float(1.0))
         pointers = [address for address, _ in maps] + [ctypes.addressof(value) for value in values]
@@ -107,10 +107,11 @@ class Kernel:
         at_once = processors * 5 // 22 if self.cluster > 2 else processors // self.cluster
         clusters = -(-rows // (self.block_m * self.cluster)) * -(-columns // self.block_n)
         grid = min(clusters, at_once) * self.cluster
+        config = common.launch_config(grid, self.threads, self.shared, self.overlapping)
 
         def launch(_keep=(maps, values)):
-            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-            self.driver("cuLaunchKernel", self.function, grid, 1, 1, self.threads, 1, 1, self.shared, stream, arguments, None)
+            config.stream = torch.cuda.current_stream().cuda_stream
+            self.driver("cuLaunchKernelEx", ctypes.byref(config), self.function, arguments, None)
 
         return launch
 
@@ -193,7 +194,7 @@ def measure(torch, driver, folder, kind, shape, rounds, milliseconds):
     else:
         out = torch.empty_like(c)
         contestants["cublas"] = lambda: torch.matmul(a, b, out=out)
-    tile = f"{kernel.block_m}x{kernel.block_n}x{kernel.cluster}" + (" transposed" if kernel.name.endswith("strided") else "")
+    tile = f"{kernel.block_m}x{kernel.block_n}x{kernel.cluster}" + (" transposed" if kernel.turned else "")
     times = medians(torch, contestants, rounds, milliseconds)
     return tile, {name: 2 * rows * columns * inner / time / 1e9 for name, time in times.items()}
 

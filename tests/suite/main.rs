@@ -35,3 +35,4 @@ mod tensor_maps;
 mod tensor_memory;
 mod tiles;
 mod ui;
+mod users;

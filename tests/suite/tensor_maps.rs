@@ -322,7 +322,7 @@ fn d17_deadlocks_show_counts_and_phases() {
     );
     let wrong = report(waits::new(64, 2).grid([1, 1, 1]).launch(&dev, ()));
     assert_report(&wrong, ReportKind::Deadlock, "D17");
-    assert!(wrong.notes[0].contains("waits for parity 1 of the mbarrier"), "{wrong}");
+    assert!(wrong.notes[0].contains("wait for parity 1 of the mbarrier"), "{wrong}");
     assert!(wrong.notes[0].contains("phase 1 (parity 1): 0 of 64 arrivals"), "{wrong}");
     assert!(wrong.help.unwrap().contains("the other parity"));
 }

@@ -6,7 +6,7 @@
 //!
 //! [`lw.uniform`]: crate::types::uniform
 
-use super::{RawValue, Trace};
+use super::{Loc, RawValue, Trace};
 use crate::trace::Attr;
 
 /// What is known of a value, as bits.
@@ -103,9 +103,14 @@ impl Trace {
         self.in_one_lane() || self.agreement(value).has(Agreement::UNIFORM)
     }
 
-    /// Whether nothing is to be done for compilers to see that.
-    pub(crate) fn is_evident(&self, value: RawValue) -> bool {
-        self.in_one_lane() || self.agreement(value).has(Agreement::EVIDENT)
+    /// The value, where nothing is to be done for compilers to see that all lanes have it alike. Where that is so because one
+    /// lane alone is here, it is one that exists here alone: what keeps it beyond the branch, hidden from the macro, is found
+    /// to use a value of control flow that has ended.
+    pub(crate) fn evident(&mut self, value: RawValue, loc: Loc) -> Option<RawValue> {
+        if self.agreement(value).has(Agreement::EVIDENT) {
+            return Some(value);
+        }
+        self.in_one_lane().then(|| self.renamed_here(value, loc))
     }
 
     /// Whether one lane of a warp at most comes to what is traced next.

@@ -314,6 +314,13 @@ impl Trace {
         RawValue { index, epoch: self.epoch }
     }
 
+    /// The same value as one of the innermost region.
+    pub(super) fn renamed_here(&mut self, value: RawValue, loc: Loc) -> RawValue {
+        let Some(&Info { value: there, ty, known, agreement, .. }) = self.info(value) else { return value };
+        let region = self.open.last().map_or(u32::MAX, |region| region.id);
+        self.push_value(Info { value: there, ty, region, known, agreement, loc })
+    }
+
     fn info(&self, value: RawValue) -> Option<&Info> {
         (value.epoch == self.epoch).then(|| self.values.get(value.index as usize))?
     }

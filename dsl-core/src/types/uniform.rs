@@ -70,7 +70,7 @@ pub fn uniform<S: UniformSource>(x: S) -> Uniform<S::Plain> {
 
 /// [`uniform`] of a traced value.
 pub(super) fn agreed(ty: ScalarType, value: RawValue, loc: Loc) -> RawValue {
-    if trace::with(|t| t.is_evident(value)).unwrap_or(true) {
+    if let Some(value) = trace::with(|t| t.evident(value, loc)).unwrap_or(Some(value)) {
         return value;
     }
     through_words(value, ty, loc, |word| trace::emit1("lw.uniform", &[word], IrType::I32, &[], loc))

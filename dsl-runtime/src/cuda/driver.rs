@@ -692,6 +692,8 @@ pub(super) fn encode(allocation: &Allocation, plan: &Plan) -> Result<Descriptor,
             element_strides.as_ptr(),
             sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
             swizzle(plan.swizzle),
+            // With 256 bytes, what is limited by memory takes 8 % longer, and rows that start between sectors a sixth; others
+            // are alike (on an H200).
             sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
             sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )

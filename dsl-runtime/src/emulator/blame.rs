@@ -1,6 +1,8 @@
 //! Broken rules in the user's words.
 
 use super::exec::access::AccessError;
+use super::exec::collective::BadSource;
+use super::exec::dimensions::marked;
 use super::exec::numbers::{NumberFault, Rule};
 use super::exec::warp::{Action, Fault, FaultKind, Warp};
 use super::memory::{AccessFault, GlobalMemory};
@@ -66,7 +68,11 @@ impl Scene<'_> {
         let mut report = match kind {
             FaultKind::Access { error, access, shared, action } => {
                 let shape = *self.program.access(*access);
-                self.access(pc, error, *shared, *action, &shape)
+                let mut report = self.access(pc, error, *shared, *action, &shape);
+                if let Some((number, _)) = marked(error.address).filter(|_| !shared) {
+                    self.beyond(&mut report, (warp, lane), number, *action);
+                }
+                report
             }
             FaultKind::DivisionByZero => self.at(ReportKind::DivisionByZero, "integer division by zero".into(), pc),
             FaultKind::Assert { text } => self.at(ReportKind::AssertFailed, format!("assertion failed: {text}"), pc),
@@ -88,13 +94,7 @@ impl Scene<'_> {
                 let message = format!("the loop's step is {step}: it must be positive");
                 self.at(ReportKind::LoopStep, message, pc)
             }
-            FaultKind::InactiveRead { source } => {
-                let message = format!("a shuffle reads lane {source}, which does not take part");
-                let mut report = self.at(ReportKind::InactiveLaneRead, message, pc);
-                report.notes.push("its value is undefined on a GPU".into());
-                report.help = Some("move the shuffle out of the divergent branch or loop".into());
-                report
-            }
+            FaultKind::BadRead(source) => self.bad_read(pc, *source),
             FaultKind::DivergentBarrier { missing } => {
                 let message = "a barrier that only part of a warp reaches".to_owned();
                 let mut report = self.at(ReportKind::DivergentBarrier, message, pc);
@@ -111,6 +111,10 @@ impl Scene<'_> {
             FaultKind::BlockRace { conflict, address, access, is_write } => {
                 let shape = *self.program.access(*access);
                 self.block_race(pc, conflict, *address, &shape, *is_write)
+            }
+            FaultKind::ThreadRace { conflict, address, access, is_write } => {
+                let shape = *self.program.access(*access);
+                self.thread_race((warp, pc), conflict, *address, &shape, *is_write)
             }
             FaultKind::CopyInFlight { pc: started } => {
                 let message = "an asynchronous copy that is never waited for".to_owned();
@@ -148,6 +152,33 @@ impl Scene<'_> {
         report.warp = Some(warp);
         report.lane = Some(lane);
         report.thread = Some(unflatten(u64::from(warp * width + lane), self.program.block));
+        report
+    }
+
+    /// A shuffle from a lane that has nothing to give.
+    fn bad_read(&self, pc: Pc, source: BadSource) -> Report {
+        let width = self.program.target.warp_size();
+        let message = match source {
+            BadSource::Inactive(source) => format!("a shuffle reads lane {source}, which does not take part"),
+            BadSource::NoLane(lane) => {
+                format!("a shuffle reads lane {lane}: a warp of this target has lanes 0 to {}", width - 1)
+            }
+            BadSource::TooFar(distance) => {
+                format!("a shuffle over {distance} lanes: a warp of this target has {width}")
+            }
+        };
+        let mut report = self.at(ReportKind::InactiveLaneRead, message, pc);
+        let (note, help) = match source {
+            BadSource::Inactive(_) => {
+                ("its value is undefined on a GPU", "move the shuffle out of the divergent branch or loop")
+            }
+            _ => (
+                "hardware drops the bits of the number that are too many",
+                "keep it below `target().warp_size()`; where it shall wrap around, take it modulo that",
+            ),
+        };
+        report.notes.push(note.into());
+        report.help = Some(help.into());
         report
     }
 
@@ -232,14 +263,35 @@ impl Scene<'_> {
         }
     }
 
+    /// An index that leaves its tensor along one dimension.
+    fn beyond(&self, report: &mut Report, (warp, lane): (u32, u32), number: u32, action: Action) {
+        let Some(dimension) = self.program.dimensions.get(number as usize) else { return };
+        let outside = self.warps.get(warp as usize).and_then(|warp| warp.outside.get(number as usize)?.of(lane));
+        let name = self.program.parameters.get(dimension.parameter as usize).map_or("", |parameter| &parameter.name);
+        let verb = action.verb();
+        let along = match dimension.rank {
+            1 => String::new(),
+            _ => format!(" along dimension {}", dimension.dim),
+        };
+        let what = match outside {
+            // Another address may have been made since this one.
+            Some((index, extent)) if !(0..i64::from(extent)).contains(&index) => {
+                format!("index {index} of {extent}{along}")
+            }
+            _ => format!("an index that is too large{along}"),
+        };
+        report.message = format!("{what}: {verb} outside `{name}`");
+        let inside = report.address.as_ref().is_some_and(|a| (0..a.extent as i64).contains(&a.offset));
+        if inside && dimension.rank > 1 {
+            report.notes.push("the address is that of another element, such as one of the next row".into());
+        }
+    }
+
     fn access(&self, pc: Pc, error: &AccessError, shared: bool, action: Action, shape: &Access) -> Report {
         let (fault, raw) = (error.fault, error.address);
+        let raw = if shared { raw } else { marked(raw).map_or(raw, |(_, address)| address) };
         let address = if shared { self.shared_address(raw, shape) } else { self.global_address(raw, shape) };
-        let verb = match action {
-            Action::Read => "read",
-            Action::Write => "write",
-            Action::Update => "atomic",
-        };
+        let verb = action.verb();
         let element = i64::from(shape.element.max(1));
         let what = match address.index {
             Some(index) => format!("index {index} of {}", address.extent as i64 / element),
@@ -281,6 +333,21 @@ impl Scene<'_> {
                 });
             }
         }
+        if fault == AccessFault::Uninitialized && report.help.is_none() {
+            report.help = Some(match (shared, action) {
+                (true, _) if self.has_arrivals() => {
+                    "wait before this for what brings it: for the mbarrier of a copy, or for the threads that write it, which \
+                     arrive behind their stores"
+                        .into()
+                }
+                (true, _) if self.program.warps() > 1 => {
+                    "where other threads write it, put a `barrier()` between their writes and this; else write it before".into()
+                }
+                (true, _) => "write it before: shared memory begins with nothing".into(),
+                (false, Action::Update) => "give it a start: `device.tensor_zeros(..)`, or a kernel before this one".into(),
+                (false, _) => "fill the tensor on the host, or by a kernel before this one".into(),
+            });
+        }
         report.address = Some(address);
         report
     }
@@ -295,45 +362,80 @@ impl Scene<'_> {
         let done = positions.iter().any(|p| p.status == Status::Done);
         let waiting = blamed(positions);
         let at_barrier = positions.iter().all(|p| matches!(p.status, Status::Done | Status::Barrier));
-        let (kind, message) = if at_barrier && done {
-            let kind = ReportKind::DivergentBarrier;
-            (kind, "a barrier that part of the block never reaches".to_owned())
-        } else {
-            (ReportKind::Deadlock, "deadlock: every warp waits or has ended".to_owned())
+        let (kind, message) = match () {
+            () if at_barrier && done => {
+                (ReportKind::DivergentBarrier, "a barrier that part of the block never reaches".to_owned())
+            }
+            () if positions.iter().any(|p| p.status == Status::Spins) => {
+                let message = "deadlock: this loop waits for memory that no warp is left to write".to_owned();
+                (ReportKind::Deadlock, message)
+            }
+            () => (ReportKind::Deadlock, "deadlock: every warp waits or has ended".to_owned()),
         };
         let first = waiting.or(positions.first());
         let mut report = self.at(kind, message, first.map_or(0, |p| p.pc));
         report.warp = waiting.map(|p| p.warp);
-        if let Some(position) = waiting
-            && let Status::Waiting(wait) = position.status
-        {
-            report.help = self.waiting(position, wait).1;
-        }
-        for position in positions {
-            let warp = match self.program.cluster_blocks() {
-                1 => format!("warp {}", position.warp),
-                _ => format!("block {} of the cluster, warp {}", position.rank, position.warp),
+        if let Some(position) = waiting {
+            report.help = match position.status {
+                Status::Waiting(wait) => self.waiting(position, wait).help,
+                Status::Spins => Some("let what the loop waits for be written before the others wait or end".into()),
+                _ => None,
             };
+        }
+        let mut stands: Vec<Stand> = Vec::new();
+        let mut unnoticed = Vec::new();
+        for position in positions {
             let place = self.program.place(position.pc);
             let place = place.location.map_or_else(|| "an unknown place".to_owned(), |l| l.to_string());
-            report.notes.push(match position.status {
-                Status::Done => format!("{warp} has ended"),
-                Status::Barrier | Status::Ready => format!("{warp} waits at the block's barrier at {place}"),
+            let (verb, rest) = match position.status {
+                Status::Done => (["has", "have"], "ended".to_owned()),
+                Status::Spins => (["goes", "go"], format!("round in the loop at {place}, which reads shared memory")),
+                Status::Barrier | Status::Ready => (WAITS, format!("at the block's barrier at {place}")),
                 Status::Named(id) => {
                     let barrier = position.named;
-                    format!(
-                        "{warp} waits at named barrier {id} at {place}: {} of {} threads have arrived",
-                        barrier.arrived, barrier.expected
-                    )
+                    let state = format!("{} of {} threads have arrived", barrier.arrived, barrier.expected);
+                    (WAITS, format!("at named barrier {id} at {place}: {state}"))
                 }
                 Status::Waiting(wait) => {
-                    let (text, help) = self.waiting(position, wait);
-                    report.help = report.help.or(help);
-                    format!("{warp} waits {text} at {place}")
+                    let waiting = self.waiting(position, wait);
+                    report.help = report.help.or(waiting.help);
+                    unnoticed.extend(waiting.note.filter(|note| !unnoticed.contains(note)));
+                    (WAITS, format!("{} at {place}", waiting.text))
                 }
-            });
+            };
+            match stands.last_mut() {
+                Some(stand) if stand.rank == position.rank && stand.rest == rest => stand.last = position.warp,
+                _ => stands.push(Stand { rank: position.rank, first: position.warp, last: position.warp, verb, rest }),
+            }
         }
+        let in_cluster = self.program.cluster_blocks() > 1;
+        report.notes.extend(stands.iter().map(|stand| stand.text(in_cluster)));
+        report.notes.extend(unnoticed);
         report
+    }
+}
+
+const WAITS: [&str; 2] = ["waits", "wait"];
+
+/// Neighbouring warps that stand at one place for one reason.
+struct Stand {
+    rank: u32,
+    first: u32,
+    last: u32,
+    /// Of one, and of several.
+    verb: [&'static str; 2],
+    rest: String,
+}
+
+impl Stand {
+    fn text(&self, in_cluster: bool) -> String {
+        let block = if in_cluster { format!("block {} of the cluster, ", self.rank) } else { String::new() };
+        let Self { first, last, verb: [of_one, of_several], rest, .. } = self;
+        match last - first {
+            0 => format!("{block}warp {first} {of_one} {rest}"),
+            1 => format!("{block}warps {first} and {last} {of_several} {rest}"),
+            _ => format!("{block}warps {first} to {last} {of_several} {rest}"),
+        }
     }
 }
 

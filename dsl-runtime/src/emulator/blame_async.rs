@@ -8,8 +8,18 @@ use super::blame::Scene;
 use super::exec::warp::{Fault, FaultKind};
 use super::memory::{Conflict, Missing, Touch};
 use super::op::{Op, Pc};
+use super::program::Member;
 use super::report::{Report, ReportKind};
 use super::schedule::Position;
+
+/// A wait in the user's words.
+pub(super) struct Waiting {
+    /// What for.
+    pub(super) text: String,
+    pub(super) help: Option<String>,
+    /// What is odd about what is waited for.
+    pub(super) note: Option<String>,
+}
 
 impl Scene<'_> {
     fn async_op(&self, pc: Pc) -> Option<&AsyncOp> {
@@ -32,11 +42,12 @@ impl Scene<'_> {
     /// The name of an mbarrier: that of its member of shared memory, with an index where the member has several.
     fn mbarrier(&self, address: u32) -> String {
         let of = self.program.members.iter().skip(1).filter(|m| (m.low..m.high).contains(&address));
+        let name = |member: &Member| member.name.strip_prefix("mbarrier ").unwrap_or(&member.name).to_owned();
         match of.min_by_key(|member| member.high - member.low) {
             Some(member) if member.high - member.low > 8 => {
-                format!("`{}[{}]`", member.name, (address - member.low) / 8)
+                format!("`{}[{}]`", name(member), (address - member.low) / 8)
             }
-            Some(member) => format!("`{}`", member.name),
+            Some(member) => format!("`{}`", name(member)),
             None => format!("at byte {address} of shared memory"),
         }
     }
@@ -113,8 +124,11 @@ impl Scene<'_> {
                 "overwrite the tile behind a wait for the mbarrier that the product is committed to",
             ),
             (Some("TMA store"), true) => (
-                "the copy reads its source until its wait".to_owned(),
-                "wait by `tma_store_wait(0)` before the source is overwritten",
+                "the copy reads its source until the thread that started it has waited for it, and others have met that thread"
+                    .to_owned(),
+                "of what the store takes out: write it, fence it and meet at a barrier before the store is started; of what comes \
+                 next: `tma_store_commit()`, `tma_store_wait(0)` by the thread that started it, and a barrier before the \
+                 source is overwritten",
             ),
             _ => {
                 report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
@@ -291,15 +305,16 @@ impl Scene<'_> {
     }
 
     /// What a warp waits for, and what may help.
-    pub(super) fn waiting(&self, position: &Position, wait: Wait) -> (String, Option<String>) {
-        match wait {
+    pub(super) fn waiting(&self, position: &Position, wait: Wait) -> Waiting {
+        let mut note = None;
+        let (text, help) = match wait {
             Wait::Cluster => ("at the cluster's barrier".to_owned(), None),
             Wait::TensorMemory { columns, free } => (
                 format!("for {columns} columns of tensor memory, of which {free} are free,"),
                 Some("a block has 512 columns: free what it does not need any more, or allocate less".to_owned()),
             ),
             Wait::Warpgroup => (
-                "for a product that other warps of its warpgroup have not issued,".to_owned(),
+                "for a product that other warps of the warpgroup have not issued,".to_owned(),
                 Some("all four warps of a warpgroup execute each wgmma, with the same operands".to_owned()),
             ),
             Wait::Registers { count } => {
@@ -317,7 +332,9 @@ impl Scene<'_> {
             }
             Wait::Mbarrier { address, parity } => {
                 let name = self.mbarrier(address);
-                let Some(barrier) = &position.mbarrier else { return (format!("for the mbarrier {name}"), None) };
+                let Some(barrier) = &position.mbarrier else {
+                    return Waiting { text: format!("for the mbarrier {name}"), help: None, note };
+                };
                 let arrived = barrier.count - barrier.pending;
                 let bytes = match barrier.bytes {
                     bytes if bytes < 0 => format!("{} bytes more than the {} expected", -bytes, barrier.expected),
@@ -330,14 +347,13 @@ impl Scene<'_> {
                     barrier.parity(),
                     barrier.count,
                 );
-                let text = match barrier.last_arrival.filter(|_| barrier.unnoticed > 1) {
-                    Some(pc) => format!(
-                        "{text}; {} phases have completed without a wait for any, the last arrival was{}",
+                if let Some(pc) = barrier.last_arrival.filter(|_| barrier.unnoticed > 1) {
+                    note = Some(format!(
+                        "{} phases have completed without a wait for any of the mbarrier {name}; the last arrival was{}",
                         barrier.unnoticed,
                         self.spot(pc)
-                    ),
-                    None => text,
-                };
+                    ));
+                }
                 let help = match () {
                     () if barrier.unnoticed > 1 => {
                         "more arrive in a phase than the mbarrier is made for, so that it completes too often: make it for \
@@ -351,6 +367,7 @@ impl Scene<'_> {
                 };
                 (text, Some(help.into()))
             }
-        }
+        };
+        Waiting { text, help, note }
     }
 }

@@ -44,6 +44,70 @@ impl Scene<'_> {
         )
     }
 
+    /// Whether warps of the kernel arrive where others wait, so that a barrier of the block may be the wrong advice.
+    pub(super) fn has_arrivals(&self) -> bool {
+        self.program.ops.iter().any(|op| match op {
+            Op::NamedSync { .. } | Op::NamedArrive { .. } => true,
+            Op::Async { table } => matches!(
+                self.program.asynchronous.get(*table as usize),
+                Some(AsyncOp::NamedBarrier { .. } | AsyncOp::BarrierWait { .. })
+            ),
+            _ => false,
+        })
+    }
+
+    /// What two threads of a block lack, and what to do.
+    fn unordered(&self, earlier: Epoch, warp: u32) -> (String, &'static str) {
+        let warps = self.program.warps().max(1);
+        let first = earlier.warp() % warps;
+        if first == warp {
+            let help = match warps {
+                ..=1 => "put a `warp_sync()` between the two: lanes of a warp do not run in lockstep",
+                _ => {
+                    "put a `warp_sync()` between the two, or a `barrier()` where other warps have a part in it: lanes of a \
+                     warp do not run in lockstep"
+                }
+            };
+            return (format!("both are lanes of warp {warp}, and no `warp_sync()` or barrier lies between"), help);
+        }
+        let help = match self.has_arrivals() {
+            false => "put a `barrier()` between the two",
+            true => {
+                "put a `barrier()` between the two, or let the first arrive (at a named barrier, at an mbarrier) behind its \
+                 access, where the second waits before its own"
+            }
+        };
+        (format!("warps {first} and {warp} meet at no barrier between the two"), help)
+    }
+
+    /// Two threads of a block at one place of global memory.
+    pub(super) fn thread_race(
+        &self,
+        (warp, pc): (u32, Pc),
+        conflict: &Conflict,
+        address: u64,
+        shape: &Access,
+        is_write: bool,
+    ) -> Report {
+        let address = self.global_address(address + conflict.byte, shape);
+        let what = address.index.map_or_else(|| format!("byte {}", address.offset), |index| format!("index {index}"));
+        let (verb, noun) = if is_write { ("write", "read") } else { ("read", "write") };
+        let place = self.earlier_place(conflict.earlier);
+        let name = &address.allocation;
+        let message =
+            format!("race in global memory: nothing orders this {verb} of {what} of `{name}` and the {noun}{place}");
+        let mut report = self.at(ReportKind::Race, message, pc);
+        report.notes.push(format!("the {noun} was by {}", self.author(conflict.earlier)));
+        let (edge, help) = match conflict.missing {
+            Missing::WarpSync => self.unmet(conflict.earlier),
+            _ => self.unordered(conflict.earlier, warp),
+        };
+        report.notes.push(edge);
+        report.help = Some(help.into());
+        report.address = Some(address);
+        report
+    }
+
     /// Two accesses to shared memory that nothing orders.
     pub(super) fn race(&self, (warp, pc): (u32, Pc), conflict: &Conflict, touch: Touch, shape: &Access) -> Report {
         let earlier = conflict.earlier;
@@ -82,25 +146,19 @@ impl Scene<'_> {
             return report;
         }
         report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
-        let same_warp = earlier.warp() == warp;
         let (edge, help) = match () {
             () if earlier.is_in_flight() => (
                 "the copy has not been waited for".to_owned(),
-                "wait by `cp_async_wait(..)` and then `barrier()` before its destination is used",
+                "wait by `cp_async_wait(..)` and then `barrier()` before its destination is used; where it brings the next \
+                 tile, put a `barrier()` before it is started, too",
             ),
             () if copied && !conflict.earlier_read => (
                 "only the thread that started the copy has waited for it".to_owned(),
-                "put a `barrier()` between `cp_async_wait(..)` and the first use by other threads",
+                "put a `barrier()` between `cp_async_wait(..)` and the first use by other threads; where the copy brings the \
+                 next tile, put a `barrier()` before it is started, too",
             ),
             () if conflict.missing == Missing::WarpSync => self.unmet(earlier),
-            () if same_warp => (
-                format!("both are lanes of warp {warp}, and no `warp_sync()` or barrier lies between"),
-                "put a `warp_sync()` between the two: lanes of a warp do not run in lockstep",
-            ),
-            () => (
-                format!("warps {} and {warp} meet at no barrier between the two", earlier.warp()),
-                "put a `barrier()` between the two",
-            ),
+            () => self.unordered(earlier, warp),
         };
         report.notes.push(edge);
         report.help = Some(help.into());

@@ -15,7 +15,7 @@ use super::exec::print::LINE_LIMIT;
 use super::exec::traffic::Traffic;
 use super::exec::warp::{BlockMemory, Warp};
 use super::lanes::{Reg, Slot};
-use super::memory::{GlobalMemory, LockedBuffers, ShadowShape, SharedMemory, SharedRaces, time_of_block};
+use super::memory::{GlobalMemory, LockedBuffers, ShadowShape, SharedMemory, SharedRaces, ThreadRaces, time_of_block};
 use super::program::{Builtin, MapShape, ParameterKind};
 use super::report::ReportKind;
 use super::schedule::{SplitMix, run_cluster};
@@ -159,8 +159,11 @@ fn execute(
     // A single block has no other to race with.
     let shadowed = launch.checks.races && (blocks > 1 || writers.is_some());
     let race_shift = shadowed.then(|| program.cell_shift(false));
-    let locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift, writers.is_some())
+    let mut locked = LockedBuffers::lock(&bound.buffers, launch.checks.initialized, race_shift, writers.is_some())
         .map_err(|message| Box::new(Report::new(ReportKind::BadLaunch, program.name(), message)))?;
+    for (number, view) in locked.views.iter_mut().enumerate() {
+        view.is_mixed = launch.checks.races && bound.mixed.contains(&number);
+    }
     let grid = Grid {
         program,
         launch,
@@ -204,6 +207,8 @@ struct Bound {
     values: Vec<(Reg, u64, bool)>,
     /// The tensor maps, by parameter.
     maps: Vec<Option<BoundMap>>,
+    /// Allocations that the kernel both loads from and stores to.
+    mixed: Vec<usize>,
 }
 
 /// A grid is made of whole clusters, and a cluster has at most 16 blocks (CUDA C++ Programming Guide, "Thread
@@ -252,7 +257,8 @@ impl Bound {
         if given != expected {
             return Err(bad(format!("the kernel takes {expected} flattened arguments; {given} are given")));
         }
-        let mut bound = Self { buffers: Vec::new(), values: Vec::new(), maps: vec![None; expected] };
+        let (buffers, values, mixed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bound = Self { buffers, values, maps: vec![None; expected], mixed };
         for (index, (parameter, argument)) in program.parameters.iter().zip(&launch.args).enumerate() {
             let name = &parameter.name;
             let (bits, slots) = match (parameter.kind, argument) {
@@ -261,6 +267,9 @@ impl Bound {
                         return Err(bad(format!("argument `{name}` points outside its buffer")));
                     }
                     let allocation = bound.allocation(buffer, name, writable);
+                    if program.is_mixed(index) {
+                        bound.mixed.push(allocation);
+                    }
                     (GlobalMemory::address(allocation, *byte_offset), 2)
                 }
                 (ParameterKind::Map { shape, writable }, ArgValue::Map(map)) => {
@@ -389,6 +398,8 @@ impl Grid<'_> {
                 asynchronous: program.has_async,
             }))
         });
+        let mixed = races.is_some() && self.global.0.iter().any(|view| view.is_mixed);
+        let threads = mixed.then(|| RefCell::new(ThreadRaces::new(program.cell_shift(false))));
         let mut warp_ops = 0;
         loop {
             // Clusters are taken in order: once one has failed, all lower ones are under way.
@@ -400,7 +411,7 @@ impl Grid<'_> {
                 warps.iter_mut().for_each(|warp| warp.follower = None);
             }
             exact.next_cluster();
-            self.run_cluster(cluster, &mut shared, &mut warps, (races.as_ref(), &exact));
+            self.run_cluster(cluster, &mut shared, &mut warps, (races.as_ref(), threads.as_ref(), &exact));
             warp_ops += warps.iter().map(|warp| warp.executed).sum::<u64>();
         }
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -454,7 +465,7 @@ impl Grid<'_> {
         cluster: u64,
         shared: &mut [SharedMemory],
         warps: &mut [Warp],
-        (races, exact): (Option<&RefCell<SharedRaces>>, &ExactMemory),
+        (races, threads, exact): (Option<&RefCell<SharedRaces>>, Option<&RefCell<ThreadRaces>>, &ExactMemory),
     ) {
         let program = self.program;
         let blocks: Vec<([u32; 3], u64)> = (0..shared.len() as u32).map(|rank| self.block_of(cluster, rank)).collect();
@@ -478,6 +489,9 @@ impl Grid<'_> {
             races.enter(0);
             races.start_block();
         }
+        if let Some(threads) = threads {
+            threads.borrow_mut().start_block();
+        }
         let shared = &*shared;
         let state =
             program.has_async.then(|| RefCell::new(AsyncState::new(program, self.global, shared, self.maps, races)));
@@ -490,6 +504,7 @@ impl Grid<'_> {
                 shared,
                 checks: self.launch.checks,
                 races,
+                threads,
                 time: time_of_block(linear),
                 synchronised: Cell::new(false),
                 rank: rank as u32,

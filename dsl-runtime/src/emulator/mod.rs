@@ -38,6 +38,7 @@ mod op;
 mod program;
 mod report;
 mod schedule;
+mod spin;
 mod writers;
 
 #[cfg(test)]

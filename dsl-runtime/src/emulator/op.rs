@@ -50,6 +50,12 @@ pub(crate) enum Op {
     SplitWords { d: Reg, a: Reg },
     /// `base + index * scale` for 64-bit addresses and indices.
     Address64 { d: Reg, base: Reg, index: Reg, scale: u32 },
+    /// Notes the active lanes whose index is outside of a tensor, along one dimension.
+    Beyond { table: u32, half: u8 },
+    /// Marks the addresses that are made of such indices.
+    MarkBeyond { d: Reg, table: u32, half: u8 },
+    /// Takes the marks off.
+    Unmark { d: Reg },
     /// `base + index * scale` for 32-bit addresses and indices.
     Address32 { d: Reg, base: Reg, index: Reg, scale: u32 },
 

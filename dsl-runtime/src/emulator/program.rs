@@ -39,6 +39,23 @@ pub(crate) struct Parameter {
     pub(crate) slot: Reg,
 }
 
+/// An index of a tensor along one dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dimension {
+    /// The parameter that the tensor's address is.
+    pub(crate) parameter: u32,
+    pub(crate) dim: u32,
+    pub(crate) rank: u32,
+    /// Lanes whose index is outside.
+    pub(crate) mask: MaskReg,
+    /// The index and the extent, in each half of a wave.
+    pub(crate) index: [Reg; 2],
+    pub(crate) extent: [Reg; 2],
+}
+
+/// The largest number of a [`Dimension`]: marks of addresses have 12 bits for it.
+pub(crate) const LARGEST_DIMENSION: u32 = (1 << 12) - 1;
+
 /// What an argument must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParameterKind {
@@ -127,6 +144,8 @@ pub struct Program {
     pub(crate) messages: Vec<PrintOp>,
     /// What decides about the rounds of a `while`.
     pub(crate) watches: Vec<Watch>,
+    /// Indices that are compared with extents.
+    pub(crate) dimensions: Vec<Dimension>,
     pub(crate) asynchronous: Vec<AsyncOp>,
     /// Whether warps share mbarriers, bulk copies, registers or the barrier of a cluster.
     pub(crate) has_async: bool,
@@ -207,6 +226,12 @@ impl Program {
         let sizes = accesses.filter_map(|access| self.accesses.get(access as usize));
         let smallest = sizes.map(|access| (access.bytes | access.align).trailing_zeros()).min();
         smallest.unwrap_or(2).min(2)
+    }
+
+    /// Whether the kernel both loads from a tensor and stores to it.
+    pub(crate) fn is_mixed(&self, parameter: usize) -> bool {
+        let uses = || self.uses.iter().filter(|found| found.parameter as usize == parameter);
+        uses().any(|found| found.is_write) && uses().any(|found| !found.is_write)
     }
 
     /// Half of the wave that an elementwise op computes.
@@ -373,6 +398,20 @@ impl Program {
             Op::PackF16 { d, low, high } => [d, low, high].into_iter().for_each(|r| v.slots(r, 1)),
             Op::JoinWords { d, a } | Op::SplitWords { d, a } => [d, a].into_iter().for_each(|r| v.slots(r, 2)),
             Op::Address64 { d, base, index, .. } => [d, base, index].into_iter().for_each(|r| v.slots(r, 2)),
+            Op::Beyond { table, half } => match self.dimensions.get(table as usize) {
+                Some(dimension) => {
+                    v.require(half < 2);
+                    v.masks(&[dimension.mask]);
+                    dimension.index.into_iter().for_each(|r| v.slots(r, 2));
+                    dimension.extent.into_iter().for_each(|r| v.slots(r, 1));
+                }
+                None => v.require(false),
+            },
+            Op::MarkBeyond { d, table, half } => {
+                v.require(half < 2 && (table as usize) < self.dimensions.len());
+                v.slots(d, 2);
+            }
+            Op::Unmark { d } => v.slots(d, 2),
             Op::Address32 { d, base, index, .. } => [d, base, index].into_iter().for_each(|r| v.slots(r, 1)),
             Op::Move { d, a, count } | Op::MoveMasked { d, a, count, .. } => {
                 [d, a].into_iter().for_each(|r| v.slots(r, count));

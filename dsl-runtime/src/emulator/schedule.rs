@@ -9,6 +9,7 @@ use super::exec::interpret::{Interpreter, interpret_followed};
 use super::exec::warp::{BlockMemory, Fault, Stop, Warp};
 use super::op::Pc;
 use super::program::Program;
+use super::spin::{Standstill, end_of_loop};
 
 /// Where a warp stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Status {
     Named(u32),
     /// Waits for something else.
     Waiting(Wait),
+    /// In a loop on shared memory that nobody will write.
+    Spins,
     Done,
 }
 
@@ -116,6 +119,7 @@ pub(crate) fn run_cluster(
         spinning: Vec::new(),
         barriers: memories.iter().map(|_| Barriers::default()).collect(),
     };
+    let mut standstill = Standstill::default();
     loop {
         while !scheduler.ready.is_empty() {
             let count = scheduler.ready.len();
@@ -130,7 +134,14 @@ pub(crate) fn run_cluster(
         }
         let landed = scheduler.land(random)?;
         let spinning = std::mem::take(&mut scheduler.spinning);
-        if !landed && spinning.is_empty() {
+        if landed {
+            standstill = Standstill::default();
+        } else if spinning.is_empty() || standstill.lasts_for_ever(program, &spinning, warps, memories) {
+            for &index in &spinning {
+                if let Some(status) = scheduler.status.get_mut(index) {
+                    *status = Status::Spins;
+                }
+            }
             return Err(scheduler.stuck(warps));
         }
         scheduler.ready.extend(spinning);
@@ -203,7 +214,7 @@ impl Scheduler<'_, '_> {
             Status::Ready => self.ready.push(index),
             Status::Named(id) => self.release(rank, id),
             Status::Barrier => self.release_block(rank),
-            Status::Waiting(_) | Status::Done => {}
+            Status::Waiting(_) | Status::Spins | Status::Done => {}
         }
         self.wake();
         Ok(())
@@ -311,6 +322,7 @@ impl Scheduler<'_, '_> {
                 // A warp at a barrier is past it; one that tries again is at the operation.
                 let pc = match status {
                     Status::Done | Status::Waiting(_) => warp.pc,
+                    Status::Spins => end_of_loop(self.program, warp.pc).unwrap_or(warp.pc),
                     _ => warp.pc.saturating_sub(1),
                 };
                 let state = self.memories.get(rank).and_then(|memory| memory.asynchronous);
@@ -348,13 +360,20 @@ impl Scheduler<'_, '_> {
 }
 
 /// The warp whose wait says most of why no warp can run: one at an mbarrier at which all have arrived, and whose bytes are
-/// not those that were expected, or else the first that waits.
+/// not those that were expected; one in a loop on memory; or else the first that waits, for more than that other warps come to
+/// where it is.
 pub(crate) fn blamed(positions: &[Position]) -> Option<&Position> {
     let lacks_bytes = |position: &&Position| {
         position.mbarrier.as_ref().is_some_and(|barrier| barrier.pending == 0 && barrier.bytes != 0)
     };
-    let waiting = || positions.iter().find(|position| position.status != Status::Done);
-    positions.iter().find(lacks_bytes).or_else(waiting)
+    let is_in_loop = |position: &&Position| position.status == Status::Spins;
+    let first = |follows: bool| {
+        let of_a_warpgroup = |status| matches!(status, Status::Waiting(Wait::Warpgroup));
+        let waits = move |status| status != Status::Done && of_a_warpgroup(status) == follows;
+        positions.iter().find(move |position| waits(position.status))
+    };
+    let found = positions.iter().find(lacks_bytes).or_else(|| positions.iter().find(is_in_loop));
+    found.or_else(|| first(false)).or_else(|| first(true))
 }
 
 /// Counts a warp in at a named barrier.

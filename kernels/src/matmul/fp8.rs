@@ -253,12 +253,8 @@ pub static MATMUL_FP8: KernelEntry = KernelEntry {
 };
 
 fn build<T: WgmmaElement>(settings: &Settings) -> Result<Box<dyn AnyKernel>, Error> {
-    fn into<T: WgmmaElement, Out: Float>((tiles, as_transpose): (HopperTiles, bool)) -> Box<dyn AnyKernel> {
-        if as_transpose {
-            Box::new(hopper::matmul_hopper_scaled_strided::<T, Out>::new(tiles))
-        } else {
-            Box::new(hopper::matmul_hopper_scaled::<T, Out>::new(tiles))
-        }
+    fn into<T: WgmmaElement, Out: Float>(tiles: HopperTiles) -> Box<dyn AnyKernel> {
+        Box::new(hopper::matmul_hopper_scaled::<T, Out>::new(tiles))
     }
     let tiles = hopper_tiles(settings, T::BYTES, true)?;
     Ok(match output(settings)? {

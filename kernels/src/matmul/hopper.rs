@@ -1,20 +1,24 @@
 //! `matmul` for Hopper: tensor copies, warpgroup products, roles, persistent blocks.
 //!
-//! A block has one producer warpgroup, of which one thread starts copies, and one or two consumer warpgroups with
-//! 64 rows of the tile of C each. A step of k brings 128 bytes of each row of A and column of B, through a ring of
+//! A block has one producer warpgroup, of which one thread starts copies, and one to three consumer warpgroups with
+//! 64 or 128 rows of the tile of C each. A step of k brings 128 bytes of each row of A and column of B, through a ring of
 //! stages. Consumers keep one product running: they start the next before they wait for the last, and only then
 //! release its stage.
 //!
 //! Blocks are persistent: while consumers write a tile of C out, by way of shared memory and the copy engine, the
 //! producer fetches the next tile's first stages. The blocks of a cluster take tiles that are neighbours in a column of
-//! C: each loads a share of their tile of B for all.
+//! C: each loads a share of their tile of B for all. A launch overlaps with the one before it.
 //!
 //! docs/src/inside/hopper-matmul.md says what was tried.
+
+mod tiles;
 
 use lacewing_core::prelude::*;
 use lacewing_core::{Target, types};
 use lacewing_runtime::{DevTensor, ElementOf, Error, KernelExt, LaunchStats};
 
+pub(super) use self::tiles::SECTOR;
+pub use self::tiles::{HopperTiles, Problem};
 use super::divide_up;
 use crate::views::{HostFloat, rows_are_vectors, tensor_map_describes};
 
@@ -24,146 +28,6 @@ pub(super) const ROWS: usize = 64;
 const WARPGROUP: usize = 128;
 /// Bytes of a step of k, and of a row of a panel of C: those of the widest swizzle.
 const PANEL: usize = 128;
-
-/// What the kernel is compiled for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HopperTiles {
-    /// Consumer warpgroups: 1 or 2.
-    pub(super) consumers: usize,
-    /// Columns of a tile of C: a multiple of 8 for each block of the cluster, from 16 to 256.
-    pub(super) block_n: usize,
-    /// Stages of the ring.
-    pub(super) stages: usize,
-    /// Blocks of a cluster: 1, 2 or 4.
-    pub(super) cluster: usize,
-    /// Panels of C, 128 bytes wide, that a warpgroup has on their way out at most.
-    pub(super) slots: usize,
-    /// Rows of tiles (in a cluster, of as many of them as it has blocks) that are taken together.
-    pub(super) group: usize,
-    /// Whether A is M-major: its columns are contiguous, not its rows.
-    pub(super) m_major: bool,
-    /// Whether B is K-major: its columns are contiguous, not its rows.
-    pub(super) k_major: bool,
-}
-
-/// Bytes of shared memory of a block of sm_90a, less what mbarriers take.
-const SHARED: usize = 227 * 1024 - 512;
-/// Most stages of a ring: no latency asks for more.
-const MOST_STAGES: usize = 16;
-/// Bytes of a sector of the L2 cache. Where rows do not start at one, their copies take twice the time.
-pub(super) const SECTOR: usize = 32;
-/// Columns of a panel of B that lies along its rows, of 16-bit elements.
-const ROW_PANEL: usize = PANEL / 2;
-
-/// What the choice of tiles goes by.
-#[derive(Clone, Copy, Debug)]
-pub struct Problem {
-    /// M, N and K.
-    pub sizes: [usize; 3],
-    /// Bytes of an element of A and B.
-    pub bytes: usize,
-    /// Whether rows of A and B start at sectors of the L2 cache, of 32 bytes.
-    pub aligned: bool,
-    /// Whether A is M-major.
-    pub m_major: bool,
-    /// Whether B is K-major.
-    pub k_major: bool,
-    /// Multiprocessors of the chip.
-    pub multiprocessors: usize,
-}
-
-impl HopperTiles {
-    /// The tiles with the shortest estimated time.
-    pub fn new(problem: &Problem) -> Self {
-        let all = Self::candidates(problem.k_major);
-        let best = all.min_by_key(|tiles| tiles.time(problem));
-        let best = best.unwrap_or_else(|| Self::of(2, 256, 2, problem.k_major));
-        HopperTiles { m_major: problem.m_major, ..best }
-    }
-
-    /// The tiles to choose from; larger ones first, which are taken where times are equal.
-    fn candidates(k_major: bool) -> impl Iterator<Item = Self> {
-        let kinds = [(2, 1), (2, 2), (2, 4), (1, 1), (1, 2), (1, 4)];
-        kinds.into_iter().flat_map(move |(consumers, cluster)| {
-            // A share of B is made of whole groups of 8 rows; rows of it start at sectors, and few of its columns are loaded
-            // in vain.
-            let fits = move |width: &usize| match k_major {
-                true => width.is_multiple_of(8 * cluster),
-                false => width.is_multiple_of(64) || width.is_multiple_of(16) && *width > 192,
-            };
-            let widths = (16..=256).rev().filter(fits);
-            widths.map(move |block_n| Self::of(consumers, block_n, cluster, k_major))
-        })
-    }
-
-    /// Tiles of a shape, for a K-major A, with as many stages as there is shared memory for.
-    fn of(consumers: usize, block_n: usize, cluster: usize, k_major: bool) -> Self {
-        let group = 16 / cluster;
-        let mut tiles =
-            HopperTiles { consumers, block_n, stages: 0, cluster, slots: 2, group, m_major: false, k_major };
-        let out = consumers * tiles.slots * ROWS * PANEL;
-        tiles.stages = ((SHARED - out) / ((tiles.block_m() + tiles.loaded_n()) * PANEL)).min(MOST_STAGES);
-        tiles
-    }
-
-    /// Columns of a tile of B in shared memory: whole panels for each block of the cluster.
-    fn loaded_n(&self) -> usize {
-        if self.k_major { self.block_n } else { self.block_n.next_multiple_of(ROW_PANEL * self.cluster) }
-    }
-
-    /// Clusters that run at once. Those of four find room only inside of a GPC: 30 on the 132 multiprocessors of an H200
-    /// (`cuOccupancyMaxActiveClusters`). Any more would run after all others, with persistent blocks.
-    fn at_once(&self, multiprocessors: usize) -> usize {
-        let clusters = if self.cluster > 2 { multiprocessors * 5 / 22 } else { multiprocessors / self.cluster };
-        clusters.max(1)
-    }
-
-    /// Estimated time of a product in picoseconds, with constants as measured on an H200
-    /// (docs/src/inside/hopper-matmul.md).
-    fn time(&self, problem: &Problem) -> usize {
-        let [rows, columns, inner] = problem.sizes;
-        let (steps, (m, n)) = (inner.div_ceil(PANEL / problem.bytes), (self.block_m(), self.block_n));
-        let clusters = rows.div_ceil(m).div_ceil(self.cluster).saturating_mul(columns.div_ceil(n));
-        let rounds = clusters.div_ceil(self.at_once(problem.multiprocessors));
-        if self.cluster > 2 && rounds > 1 {
-            // Over several rounds they fall behind pairs, for reasons unknown: 0.80 us a step where pairs take 0.76 us.
-            return usize::MAX;
-        }
-        // A step takes as long as the tensor cores at their highest clock, ..
-        let products = 18 * m * n;
-        // .. shared memory, which each product of 64 rows reads its operands from and copies write, ..
-        let traffic = 100_000 + 420 * (self.consumers * (64 + n) + m + n);
-        // .. or the L2 cache, by the row of 128 bytes. Blocks of a cluster wait for the slowest one.
-        let loads = (m + self.loaded_n() / self.cluster) * if problem.aligned { 1_350 } else { 2_800 };
-        let step = products.max(traffic).max(loads) + 10_000 * (self.cluster - 1);
-        // All steps of all blocks together take as long as the power of the chip allows: products, and loads.
-        let all = clusters.saturating_mul(self.cluster * steps).saturating_mul(23 * m * n + 50 * (m + n));
-        let power = all / problem.multiprocessors.max(1);
-        // The output of a tile, and the wait for its first stage.
-        let besides = (25 * m * n).saturating_sub(200_000).max(50_000);
-        rounds.saturating_mul(steps.saturating_mul(step)).max(power).saturating_add(rounds.saturating_mul(besides))
-    }
-
-    /// Columns of a panel of C: 128 bytes, or less where a tile is narrower.
-    fn panel(&self, out_bytes: usize) -> usize {
-        let widths = [PANEL, PANEL / 2, PANEL / 4].map(|bytes| bytes / out_bytes);
-        widths.into_iter().find(|width| *width <= self.block_n).unwrap_or(PANEL / 4 / out_bytes)
-    }
-
-    /// Rows of a tile of C.
-    pub fn block_m(&self) -> usize {
-        self.consumers * ROWS
-    }
-
-    /// Columns of a tile of C.
-    pub fn block_n(&self) -> usize {
-        self.block_n
-    }
-
-    fn threads(&self) -> u32 {
-        ((self.consumers + 1) * WARPGROUP) as u32
-    }
-}
 
 /// Where C goes.
 #[derive(Clone, Copy)]
@@ -183,8 +47,7 @@ struct Sizes {
 }
 
 /// C = A B. A is `[rows, inner]`, or `[inner, rows]` where it is M-major; B is `[inner, columns]`, or `[columns, inner]` where
-/// it is K-major; C is
-/// `[rows, columns]`. No size is 0. The grid has a multiple of the cluster's blocks in x.
+/// it is K-major; C is `[rows, columns]`, or `[columns, rows]` where its columns are contiguous. No size is 0. The grid has a multiple of the cluster's blocks in x.
 #[kernel(block = [geometry.threads(), 1, 1], cluster = [geometry.cluster, 1, 1], min_blocks = 1)]
 pub fn matmul_hopper<T: WgmmaElement, Out: Float>(
     #[comptime] geometry: HopperTiles,
@@ -268,12 +131,6 @@ impl Majors {
     }
 }
 
-/// Whether C is computed as its transpose: few rows would leave most of a warpgroup's 64 empty, so that the columns of B
-/// take their place.
-pub(super) fn as_transpose([rows, columns]: [usize; 2]) -> bool {
-    rows < ROWS && columns >= ROWS
-}
-
 /// Runs the kernel of this file, on tiles that it chooses by the shape; `None` where it does not take such tensors.
 /// Shapes go together. C becomes `scale` times the product, where there is a scale.
 pub(super) fn run<T, Out>(
@@ -286,22 +143,31 @@ where
     T: WgmmaElement + types::Scalar<Host: ElementOf<T>>,
     Out: HostFloat,
 {
-    let majors = Majors::of(a, b)?;
+    let Majors { m: m_major, k: k_major } = Majors::of(a, b)?;
     let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
-    if as_transpose([rows, columns]) {
-        let (Ok(a), Ok(b), Ok(mut c)) = (a.permute([1, 0]), b.permute([1, 0]), c.permute([1, 0])) else { return None };
-        return run::<T, Out>(&b, &a, &mut c, scale);
-    }
-    let processors = a.device().multiprocessors() as usize;
     let (a_columns, b_columns) = (a.permute([1, 0]).ok()?, b.permute([1, 0]).ok()?);
     let at_sectors = |tensor: &DevTensor<T::Host, 2>| rows_are_vectors(tensor, SECTOR);
-    let aligned =
-        at_sectors(if majors.m { &a_columns } else { a }) && at_sectors(if majors.k { &b_columns } else { b });
-    let sizes = [rows, columns, inner];
-    let Majors { m: m_major, k: k_major } = majors;
-    let problem = Problem { sizes, bytes: T::BYTES, aligned, m_major, k_major, multiprocessors: processors };
-    let tiles = HopperTiles::new(&problem);
+    let aligned = [at_sectors(if m_major { &a_columns } else { a }), at_sectors(if k_major { &b_columns } else { b })];
+    let problem = Problem {
+        sizes: [rows, columns, inner],
+        bytes: T::BYTES,
+        aligned,
+        m_major,
+        k_major,
+        c_in_columns: !through_map(c) && through_map(&c.permute([1, 0]).ok()?),
+        multiprocessors: a.device().multiprocessors() as usize,
+    };
+    let (tiles, as_transpose) = HopperTiles::best(&problem);
+    if as_transpose {
+        let mut c_columns = c.permute([1, 0]).ok()?;
+        return Some(launch::<T, Out>(tiles, (&b_columns, &a_columns, &mut c_columns), scale));
+    }
     Some(launch::<T, Out>(tiles, (a, b, c), scale))
+}
+
+/// Whether C can go out through a tensor map.
+fn through_map<H: lacewing_runtime::Element>(c: &DevTensor<H, 2>) -> bool {
+    rows_are_vectors(c, 16) && tensor_map_describes(c)
 }
 
 /// Tensors of a product.
@@ -326,16 +192,25 @@ where
     let (m, n, k) = (count(rows)?, count(columns)?, count(inner)?);
     let (a_columns, b_columns) = (a.permute([1, 0])?, b.permute([1, 0])?);
     let (a, b) = (if tiles.m_major { &a_columns } else { a }, if tiles.k_major { &b_columns } else { b });
-    let through_map = rows_are_vectors(c, 16) && tensor_map_describes(c);
-    match (through_map, scale) {
-        (true, None) => matmul_hopper::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, m, n, k)),
-        (true, Some(scale)) => {
-            matmul_hopper_scaled::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, m, n, k, scale))
+    let c_columns = &mut c.permute([1, 0])?;
+    let lies = if tiles.c_in_columns { &*c_columns } else { &*c };
+    let mapped = through_map(lies);
+    let c = if mapped && tiles.c_in_columns { c_columns } else { c };
+    match (mapped, scale) {
+        (true, None) => {
+            matmul_hopper::<T, Out>::new(tiles).grid(grid).overlapping().launch(&device, (a, b, c, m, n, k))
         }
-        (false, None) => matmul_hopper_strided::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, k)),
-        (false, Some(scale)) => {
-            matmul_hopper_scaled_strided::<T, Out>::new(tiles).grid(grid).launch(&device, (a, b, c, k, scale))
+        (true, Some(scale)) => matmul_hopper_scaled::<T, Out>::new(tiles)
+            .grid(grid)
+            .overlapping()
+            .launch(&device, (a, b, c, m, n, k, scale)),
+        (false, None) => {
+            matmul_hopper_strided::<T, Out>::new(tiles).grid(grid).overlapping().launch(&device, (a, b, c, k))
         }
+        (false, Some(scale)) => matmul_hopper_scaled_strided::<T, Out>::new(tiles)
+            .grid(grid)
+            .overlapping()
+            .launch(&device, (a, b, c, k, scale)),
     }
 }
 
@@ -362,15 +237,24 @@ fn multiply<T: WgmmaElement, Out: Float>(
     let (b_rows, b_columns) =
         if const_expr(geometry.k_major) { (block_n, block_k) } else { (block_k, geometry.loaded_n()) };
     let b_ring = SwizzledRing::<T>::new("b", geometry.stages, b_rows, b_columns);
-    let panels = SwizzledRing::<Out>::new("c", consumers * geometry.slots, ROWS, geometry.panel(Out::BYTES));
+    let width = geometry.panel(Out::BYTES);
+    let panels = if const_expr(geometry.c_in_columns) {
+        SwizzledRing::<Out>::new("c in columns", consumers * geometry.slots, width, ROWS)
+    } else {
+        SwizzledRing::<Out>::new("c", consumers * geometry.slots, ROWS, width)
+    };
     let mut setup = BarrierSetup::new();
     let stages = Pipeline::multicast(&mut setup, "stages", geometry.stages, consumers);
     setup.finish();
 
-    let [producer, consumer] = warpgroup_roles([(1, 40), (consumers, 232)]);
+    let (producer_registers, consumer_registers) = geometry.registers();
+    let [producer, consumer] = warpgroup_roles([(1, producer_registers), (consumers, consumer_registers)]);
     if producer.is_mine() {
         producer.begin();
         if warp_id() == 0 && elect_one() {
+            // All that a block reads and writes comes after this thread's first copy.
+            wait_for_previous_grid();
+            release_next_grid();
             let mut at = stages.start();
             let mut ticket = schedule.start();
             while schedule.has(ticket) {
@@ -382,7 +266,7 @@ fn multiply<T: WgmmaElement, Out: Float>(
                     let full = stages.acquire(at, a_ring.bytes() + b_ring.bytes());
                     let a_at = if const_expr(geometry.m_major) { (k, first_row) } else { (first_row, k) };
                     a.load(a_ring.stage(at.stage()), a_at, full);
-                    load_b(geometry, b, b_ring.stage(at.stage()), (k, first_column), rank, full);
+                    load_b(geometry, b, b_ring.stage(at.stage()), (step, first_column), rank, full);
                     at.advance();
                 }
                 schedule.draw(&mut ticket);
@@ -401,32 +285,36 @@ fn multiply<T: WgmmaElement, Out: Float>(
             let (row, column) = order.at(ticket.number());
             stages.wait(at);
             let a_tile = own_rows(geometry, a_ring.stage(at.stage()), number);
-            let mut product = first_product(geometry, a_tile, b_ring.stage(at.stage()));
+            let mut products = first_products(geometry, a_tile, b_ring.stage(at.stage()));
             for _ in range(1, steps) {
                 let before = at;
                 at.advance();
                 stages.wait(at);
                 let a_tile = own_rows(geometry, a_ring.stage(at.stage()), number);
-                product = next_product(geometry, product, a_tile, b_ring.stage(at.stage()));
-                product.wait_before::<1>();
+                products = next_products(geometry, products, a_tile, b_ring.stage(at.stage()));
+                wait_for_those_before(&products);
                 stages.release(before);
             }
-            let mut acc = product.wait::<0>();
+            let sums = results(products);
             stages.release(at);
             at.advance();
-            if let Some(scale) = scale {
-                for i in range_constexpr(acc.len()) {
-                    acc[i] *= scale;
-                }
-            }
 
-            let first_row = (row * (cluster as i32) + rank) * (block_m as i32) + number * (ROWS as i32);
-            let first = (first_row, column * (block_n as i32));
-            if let Destination::Map(map) = c {
-                slot = store_panels(geometry, map, panels, number, slot, first, &acc);
-            }
-            if let Destination::Elements(tensor) = c {
-                store_elements(tensor, first, &acc);
+            let first_row = (row * (cluster as i32) + rank) * (block_m as i32);
+            let first_row = first_row + number * ((geometry.stacked * ROWS) as i32);
+            for (i, acc) in constexpr(sums.into_iter().enumerate()) {
+                let mut acc = acc;
+                if let Some(scale) = scale {
+                    for i in range_constexpr(acc.len()) {
+                        acc[i] *= scale;
+                    }
+                }
+                let first = (first_row + ((i * ROWS) as i32), column * (block_n as i32));
+                if let Destination::Map(map) = c {
+                    slot = store_panels(geometry, map, panels, number, slot, first, &acc);
+                }
+                if let Destination::Elements(tensor) = c {
+                    store_elements(tensor, first, &acc);
+                }
             }
             schedule.receive(&mut ticket);
         }
@@ -436,61 +324,100 @@ fn multiply<T: WgmmaElement, Out: Float>(
     }
 }
 
-/// Starts to load the tile of B from `(k, column)` on; in a cluster, this block's share of it to all blocks.
+/// Starts to load the tile of B of a step; in a cluster for all blocks: this block's share of it, or all of it where it is
+/// this block's turn.
 #[device]
 fn load_b<T: WgmmaElement>(
     geometry: &HopperTiles,
     b: TensorMap<T, 2>,
     tile: SwizzledTile<T>,
-    (k, column): (Uniform<I32>, Uniform<I32>),
+    (step, column): (Uniform<I32>, Uniform<I32>),
     rank: Uniform<I32>,
     full: Mbarrier,
 ) {
-    let share = geometry.loaded_n() / geometry.cluster;
-    let column = column + rank * (share as i32);
-    let (part, at) = if const_expr(geometry.k_major) {
-        (tile.row_block(share, rank), (column, k))
+    let k = step * ((PANEL / T::BYTES) as i32);
+    let cluster = geometry.cluster;
+    let everyone = (1 << cluster) - 1;
+    if const_expr(geometry.shares_are_whole_groups()) {
+        let share = geometry.loaded_n() / cluster;
+        let column = column + rank * (share as i32);
+        let (part, at) = if const_expr(geometry.k_major) {
+            (tile.row_block(share, rank), (column, k))
+        } else {
+            (tile.column_block(share, rank), (k, column))
+        };
+        if const_expr(cluster > 1) {
+            b.load_multicast(part, at, full, everyone);
+        } else {
+            b.load(part, at, full);
+        }
     } else {
-        (tile.column_block(share, rank), (k, column))
-    };
-    if const_expr(geometry.cluster > 1) {
-        b.load_multicast(part, at, full, (1 << geometry.cluster) - 1);
-    } else {
-        b.load(part, at, full);
+        if step % (cluster as i32) == rank {
+            b.load_multicast(tile, (column, k), full, everyone);
+        }
     }
 }
 
 /// The part of a tile of A that has a warpgroup's rows.
 #[device]
 fn own_rows<T: WgmmaElement>(geometry: &HopperTiles, a: SwizzledTile<T>, number: Uniform<I32>) -> SwizzledTile<T> {
-    if const_expr(geometry.m_major) { a.column_block(ROWS, number) } else { a.row_block(ROWS, number) }
+    let rows = geometry.stacked * ROWS;
+    if const_expr(geometry.m_major) { a.column_block(rows, number) } else { a.row_block(rows, number) }
 }
 
-/// The product of a warpgroup's rows of a step.
+/// The products of a warpgroup's rows of a step, 64 rows each.
 #[device]
-fn first_product<T: WgmmaElement>(geometry: &HopperTiles, a: SwizzledTile<T>, b: SwizzledTile<T>) -> InFlight {
-    match (geometry.m_major, geometry.k_major) {
-        (false, true) => wgmma(a, b.t()),
-        (false, false) => wgmma(a, b.first_columns(geometry.block_n)),
-        (true, true) => wgmma(a.t(), b.t()),
-        (true, false) => wgmma(a.t(), b.first_columns(geometry.block_n)),
+fn first_products<T: WgmmaElement>(geometry: &HopperTiles, a: SwizzledTile<T>, b: SwizzledTile<T>) -> Vec<InFlight> {
+    let mut products = Vec::new();
+    for i in range_constexpr(geometry.stacked) {
+        products.push(match (geometry.m_major, geometry.k_major) {
+            (false, true) => wgmma(a.row_block(ROWS, i), b.t()),
+            (false, false) => wgmma(a.row_block(ROWS, i), b.first_columns(geometry.block_n)),
+            (true, true) => wgmma(a.column_block(ROWS, i).t(), b.t()),
+            (true, false) => wgmma(a.column_block(ROWS, i).t(), b.first_columns(geometry.block_n)),
+        });
     }
+    products
 }
 
-/// [`first_product`], added to those before.
+/// [`first_products`], added to those before.
 #[device]
-fn next_product<T: WgmmaElement>(
+fn next_products<T: WgmmaElement>(
     geometry: &HopperTiles,
-    before: InFlight,
+    before: Vec<InFlight>,
     a: SwizzledTile<T>,
     b: SwizzledTile<T>,
-) -> InFlight {
-    match (geometry.m_major, geometry.k_major) {
-        (false, true) => before.add(a, b.t()),
-        (false, false) => before.add(a, b.first_columns(geometry.block_n)),
-        (true, true) => before.add(a.t(), b.t()),
-        (true, false) => before.add(a.t(), b.first_columns(geometry.block_n)),
+) -> Vec<InFlight> {
+    let mut products = Vec::new();
+    for (i, before) in constexpr(before.into_iter().enumerate()) {
+        products.push(match (geometry.m_major, geometry.k_major) {
+            (false, true) => before.add(a.row_block(ROWS, i), b.t()),
+            (false, false) => before.add(a.row_block(ROWS, i), b.first_columns(geometry.block_n)),
+            (true, true) => before.add(a.column_block(ROWS, i).t(), b.t()),
+            (true, false) => before.add(a.column_block(ROWS, i).t(), b.first_columns(geometry.block_n)),
+        });
     }
+    products
+}
+
+/// Waits until no product but these is under way.
+#[device]
+fn wait_for_those_before(products: &[InFlight]) {
+    match products {
+        [product] => product.wait_before::<1>(),
+        [product, _] => product.wait_before::<2>(),
+        _ => static_assert!(false, "a consumer has one or two products side by side"),
+    }
+}
+
+/// Their results.
+#[device]
+fn results(products: Vec<InFlight>) -> Vec<Accumulator> {
+    let mut sums = Vec::new();
+    for product in constexpr(products) {
+        sums.push(product.wait::<0>());
+    }
+    sums
 }
 
 /// Row and first column of a thread's first element in its warpgroup's tile of 64 rows.
@@ -500,7 +427,7 @@ fn own_place() -> (I32, I32) {
     (thread / 32 * 16 + lane_id() / 4, lane_id() % 4 * 2)
 }
 
-/// Writes a warpgroup's 64 rows of C through shared memory, panel by panel: while the copy engine takes one to C,
+/// Writes 64 rows of C through shared memory, panel by panel: while the copy engine takes one to C,
 /// the next is written. The last panel of a tile overlaps the one before where the tile is no multiple of panels, and
 /// writes the same there. Slots are taken in turn, from tile to tile; gives the next one.
 #[device]
@@ -533,14 +460,22 @@ fn store_panels<Out: Float>(
         together.sync();
         for i in range_constexpr(0, width / 2, 2) {
             let element = start / 2 + i;
-            let pair = Vector::<F32, 2>::from([acc[element], acc[element + 1]]).cast::<Out>();
-            let (below, beside) = ((i / 2 % 2 * 8) as i32, (i / 4 * 8) as i32);
-            tile.at((row + below, column + beside)).store_vec(pair);
+            let (row, column) = (row + ((i / 2 % 2 * 8) as i32), column + ((i / 4 * 8) as i32));
+            if const_expr(geometry.c_in_columns) {
+                tile.at((column, row)).store(acc[element].cast::<Out>());
+                tile.at((column + 1, row)).store(acc[element + 1].cast::<Out>());
+            } else {
+                let pair = Vector::<F32, 2>::from([acc[element], acc[element + 1]]).cast::<Out>();
+                tile.at((row, column)).store_vec(pair);
+            }
         }
         fence_proxy(ProxyFence::AsyncShared);
         together.sync();
         if leader {
-            c.store((first_row, first_column + (start as i32)), tile);
+            let first_column = first_column + (start as i32);
+            let first =
+                if const_expr(geometry.c_in_columns) { (first_column, first_row) } else { (first_row, first_column) };
+            c.store(first, tile);
             tma_store_commit();
         }
         if const_expr(count % slots != 0) {
@@ -550,7 +485,7 @@ fn store_panels<Out: Float>(
     slot
 }
 
-/// Writes a warpgroup's 64 rows of C as they lie in registers.
+/// Writes 64 rows of C as they lie in registers.
 #[device]
 fn store_elements<Out: Float>(
     c: TensorMut<Out, 2>,

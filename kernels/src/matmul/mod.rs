@@ -253,17 +253,20 @@ static LADDER: Laddered = Laddered {
 /// What a size does that is set.
 const SIZES: &str = "M, N and K that tiles are compiled for on sm_90a; a run goes by its inputs";
 
-/// Hopper's tiles for the sizes that are set, on an H100 or H200, and whether C is computed as its transpose.
-fn hopper_tiles(settings: &Settings, bytes: usize, k_major: bool) -> Result<(HopperTiles, bool), Error> {
+/// Hopper's tiles for the sizes that are set, on an H100 or H200.
+fn hopper_tiles(settings: &Settings, bytes: usize, k_major: bool) -> Result<HopperTiles, Error> {
     let [rows, columns, inner] = [settings.usize("rows")?, settings.usize("columns")?, settings.usize("inner")?];
-    let as_transpose = hopper::as_transpose([rows, columns]);
     let whole = |extent: usize| extent.is_multiple_of(hopper::SECTOR / bytes);
-    let aligned = whole(inner) && (k_major || whole(columns));
-    let problem =
-        Problem { sizes: [rows, columns, inner], bytes, aligned, m_major: false, k_major, multiprocessors: 132 };
-    // A's place is then that of B's columns, and B's that of A's rows, which are contiguous.
-    let transposed = Problem { sizes: [columns, rows, inner], m_major: !k_major, k_major: true, ..problem };
-    Ok((HopperTiles::new(if as_transpose { &transposed } else { &problem }), as_transpose))
+    let problem = Problem {
+        sizes: [rows, columns, inner],
+        bytes,
+        aligned: [whole(inner), whole(if k_major { inner } else { columns })],
+        m_major: false,
+        k_major,
+        c_in_columns: false,
+        multiprocessors: 132,
+    };
+    Ok(HopperTiles::best(&problem).0)
 }
 
 /// `matmul` by name.
@@ -298,10 +301,8 @@ pub static MATMUL: KernelEntry = KernelEntry {
 fn build<T: MmaElement, Out: Float>(settings: &Settings, target: Target) -> Result<Box<dyn AnyKernel>, Error> {
     let choice = TilingChoice::from_settings(settings)?;
     if target == Target::SM_90A && choice == TilingChoice::Auto && settings.bool("vectorized")? {
-        return Ok(match hopper_tiles(settings, T::BYTES, settings.choice("b")? == "columns")? {
-            (tiles, false) => Box::new(hopper::matmul_hopper::<T, Out>::new(tiles)),
-            (tiles, true) => Box::new(hopper::matmul_hopper_strided::<T, Out>::new(tiles)),
-        });
+        let tiles = hopper_tiles(settings, T::BYTES, settings.choice("b")? == "columns")?;
+        return Ok(Box::new(hopper::matmul_hopper::<T, Out>::new(tiles)));
     }
     let widest = |bytes: usize| 16 / bytes.max(1);
     let vectorized = match settings.bool("vectorized")? {

@@ -342,3 +342,26 @@ fn cursor_of_one_lane(map: TensorMap<BF16, 2>, y: TensorMut<I32, 1>, steps: I32)
 fn a_cursor_that_one_lane_advances_is_that_lanes_own() {
     insta::assert_snapshot!(refusal(&cursor_of_one_lane::new(), Target::SM_90A));
 }
+
+/// What one lane has is no value of the warp's: kept beyond its branch where the macro does not see it, by way of a host
+/// container, and of a value that is older than the branch.
+#[kernel(block = [64, 1, 1])]
+fn kept_from_one_lane(x: Tensor<I32, 1>, y: TensorMut<I32, 1>) {
+    let own = x.at(lane_id()).load();
+    let kept = std::cell::Cell::new(Uniform::<I32>::from(0));
+    if lane_id() == 3 {
+        let mine = uniform(own);
+        y.at(mine).store(*mine);
+        kept.set(mine);
+    }
+    y.at(kept.get()).store(1.into());
+}
+
+#[test]
+fn what_one_lane_has_stays_in_its_branch() {
+    insta::assert_snapshot!(refusal(&kept_from_one_lane::new(), Target::SM_90A), @"
+    this value was made inside run-time control flow that has ended
+      at `y.at(kept.get()).store(1.into());`: used here, where it may not exist
+      help: assign it to a `let mut` variable of the outer scope; a value kept in a `Cell` is not seen
+    ");
+}

@@ -189,6 +189,9 @@ impl Decoder {
                 None => Op::Binary { op: chosen, d, a, b },
             });
         });
+        if d.ty.elem == Elem::I64 && !d.ty.is_vector {
+            self.note_part(op, name)?;
+        }
         Ok(())
     }
 

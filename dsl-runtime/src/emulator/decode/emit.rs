@@ -6,6 +6,7 @@ use lacewing_core::mlir::ir::{OperationLike, OperationRef, TypeLike, Value, Valu
 use lacewing_core::mlir::source_location;
 use lacewing_core::{Diagnostic, Error, ParamDesc};
 
+use super::dimensions::{Parts, Stride};
 use super::flight::Flight;
 use super::indices::Indices;
 use super::lifetime::{Lifetimes, ValueKey, op_name, value_key};
@@ -52,6 +53,12 @@ pub(crate) struct Decoder {
     pub(crate) members: HashMap<ValueKey, u32>,
     /// The parameter that a pointer to global memory was made from.
     pub(crate) origins: HashMap<ValueKey, u32>,
+    /// Parameters that are strides of tensors.
+    pub(crate) strides: HashMap<ValueKey, Stride>,
+    /// Numbers that are sums of indices times strides.
+    pub(crate) parts: HashMap<ValueKey, Parts>,
+    /// Addresses that are made of them, and of which dimensions, one bit each.
+    pub(crate) marked: HashMap<ValueKey, u64>,
     /// The parameter that a tensor map is.
     pub(crate) maps: HashMap<ValueKey, u32>,
     /// The kernel's parameters in source order.
@@ -87,6 +94,9 @@ impl Decoder {
             known: HashMap::new(),
             members: HashMap::new(),
             origins: HashMap::new(),
+            strides: HashMap::new(),
+            parts: HashMap::new(),
+            marked: HashMap::new(),
             maps: HashMap::new(),
             params: Vec::new(),
             flight: Flight::default(),
@@ -186,6 +196,11 @@ impl Decoder {
     pub(crate) fn place(&self, op: &OperationRef<'_, '_>, value: Value<'_, '_>) -> Result<Place, Error> {
         let place = self.places.get(&value_key(value)).copied();
         place.ok_or_else(|| self.fail(op, "an operand has no value yet"))
+    }
+
+    /// The same, for a value that may have none.
+    pub(crate) fn place_of(&self, value: ValueKey) -> Option<Place> {
+        self.places.get(&value).copied()
     }
 
     /// Where an operand lies.

@@ -119,6 +119,10 @@ impl Decoder {
                 }
             }
         }
+        if wide {
+            let index = if op.operand_count() > 1 { op.operand(1).ok().map(value_key) } else { None };
+            self.mark_address(value_key(base_value), index, value_key(result), d);
+        }
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod attributes;
 mod control;
 mod convert;
 mod deciding;
+mod dimensions;
 mod emit;
 mod flight;
 mod gpu;
@@ -94,6 +95,7 @@ fn decode_function(meta: &KernelMeta, function: &OperationRef<'_, '_>) -> Result
         has_async: false,
         held: Vec::new(),
         watches: Vec::new(),
+        dimensions: Vec::new(),
     };
     let threads = meta.attributes.threads();
     if threads == 0 || threads > u64::from(meta.target.max_block_threads()) {
@@ -130,6 +132,8 @@ impl Decoder {
         let block = block.ok_or_else(|| self.unknown(function))?;
         let attributes = function.attribute("arg_attrs").ok().and_then(array_elements).unwrap_or_default();
         let mut tensor = String::new();
+        // The last tensor's address, extents and strides.
+        let (mut address, mut extents, mut strides) = (None, Vec::new(), Vec::new());
         for index in 0..block.argument_count() {
             let argument = block.argument(index).map_err(|_| self.unknown(function))?;
             let ty = self.type_of(function, argument)?;
@@ -163,10 +167,23 @@ impl Decoder {
             }
             let base = self.slots.take_fresh(ty.slots() * self.halves);
             self.bind(value_key(argument), Place { ty, base, stride: ty.slots() });
+            let number = self.program.parameters.len() as u32;
             if matches!(kind, ParameterKind::Pointer { .. }) {
-                self.origins.insert(value_key(argument), self.program.parameters.len() as u32);
+                self.origins.insert(value_key(argument), number);
             }
             self.program.parameters.push(Parameter { name, kind, slot: base });
+            let part = (value_key(argument), Place { ty, base, stride: ty.slots() });
+            match text("lw.role").as_deref() {
+                Some("extent") => extents.push(part),
+                Some("stride") => strides.push(part),
+                _ => {
+                    address = matches!(kind, ParameterKind::Pointer { .. }).then_some(number);
+                    (extents, strides) = (Vec::new(), Vec::new());
+                }
+            }
+            if let Some(address) = address.filter(|_| !extents.is_empty() && extents.len() == strides.len()) {
+                self.note_tensor(address, &extents, &strides);
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::access;
 use super::atomics::atomic;
 use super::collective::{ballot, shuffle, shuffle_xor};
 use super::copy::CopyError;
+use super::dimensions::{beyond, mark, unmark};
 use super::elementwise::UnaryOp;
 use super::matrix::{load_matrix, mfma, mma};
 use super::matrix_store::{gather, scatter};
@@ -209,16 +210,14 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
             }
         };
     }
-    // Races between blocks.
+    // Races in global memory.
     macro_rules! block_ordered {
         ($address:expr, $active:expr, $access:expr, $is_write:expr) => {
             if block.races.is_some() && !block.synchronised.get() {
-                let how = (Visitor { warp: warp.index, pc: pc as u32 }, block.time, $is_write);
-                let result = order::global(&block.global, &regs, $address, $active, program.access($access), how);
-                if let Err((lane, conflict)) = result {
-                    let address = regs.lane::<u64>($address, lane as usize % 32);
-                    let (access, is_write) = ($access, $is_write);
-                    stop!(lane, FaultKind::BlockRace { conflict, address, access, is_write })
+                let how = (Visitor { warp: warp.index, pc: pc as u32 }, $is_write);
+                let shape = ($access, program.access($access));
+                if let Err((lane, kind)) = order::global(block, &regs, $address, $active, shape, how) {
+                    stop!(lane, kind)
                 }
             }
         };
@@ -362,6 +361,17 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
                     base.wrapping_add(index.wrapping_mul(u64::from(scale)))
                 });
             }
+            Op::Beyond { table, half } => {
+                if let Some(dimension) = program.dimensions.get(table as usize) {
+                    beyond(&mut regs, dimension, half, mask, warp.outside.get_mut(table as usize));
+                }
+            }
+            Op::MarkBeyond { d, table, half } => {
+                if let Some(dimension) = program.dimensions.get(table as usize) {
+                    mark(&mut regs, d, dimension, table, half);
+                }
+            }
+            Op::Unmark { d } => unmark(&mut regs, d),
             Op::Address32 { d, base, index, scale } => {
                 regs.map2::<u32, u32, u32>(d, base, index, |base, index| base.wrapping_add(index.wrapping_mul(scale)));
             }
@@ -569,12 +579,12 @@ fn interpret<I: Isa, const FOLLOWED: bool>(program: &Program, warp: &mut Warp, b
 
             Op::ShuffleXor { d, a, distance } => {
                 if let Err(read) = shuffle_xor(&mut regs, d, a, distance, mask) {
-                    stop!(read.lane, FaultKind::InactiveRead { source: read.source })
+                    stop!(read.lane, FaultKind::BadRead(read.kind))
                 }
             }
             Op::Shuffle { mode, wave, d, a, index } => {
                 if let Err(read) = shuffle(&mut regs, mode, wave, d, a, index, mask) {
-                    stop!(read.lane, FaultKind::InactiveRead { source: read.source })
+                    stop!(read.lane, FaultKind::BadRead(read.kind))
                 }
             }
             Op::Ballot { wave, d, mask: condition } => {

@@ -5,6 +5,7 @@ pub(crate) mod atom;
 pub(crate) mod atomics;
 pub(crate) mod collective;
 pub(crate) mod copy;
+pub(crate) mod dimensions;
 pub(crate) mod elementwise;
 pub(crate) mod interpret;
 pub(crate) mod matrix;

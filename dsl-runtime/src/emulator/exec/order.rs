@@ -2,6 +2,7 @@
 
 use super::access::load_part;
 use super::matrix_store::Row;
+use super::warp::{BlockMemory, FaultKind};
 use crate::emulator::lanes::{LANES, Reg, Registers, half_of};
 use crate::emulator::memory::{
     BlockConflict, Bytes, Conflict, Epoch, GlobalMemory, Memory, Missing, SharedMemory, SharedRaces, Touch, Toucher,
@@ -216,26 +217,55 @@ pub(crate) fn matrix_store(
     Ok(())
 }
 
-/// Tests and notes an access to global memory for races between blocks.
+/// Tests and notes an access to global memory for races between blocks, and between threads of the block.
 #[inline(always)]
 pub(crate) fn global(
-    memory: &GlobalMemory<'_>,
+    block: &BlockMemory<'_>,
     regs: &Registers<'_>,
     address: Reg,
     active: u64,
-    access: &Access,
-    (visitor, time, is_write): (Visitor, u32, bool),
-) -> Result<(), (u32, BlockConflict)> {
+    (number, access): (u32, &Access),
+    (visitor, is_write): (Visitor, bool),
+) -> Result<(), (u32, FaultKind)> {
     let lanes = half_of(active, access.half);
     if lanes == 0 {
         return Ok(());
     }
     let first = regs.lane::<u64>(address, lanes.trailing_zeros() as usize);
     // All lanes use one buffer, but for pointers that are chosen lane by lane.
-    if memory.region(first).0.races.is_none() {
+    let region = block.global.region(first).0;
+    if region.is_mixed {
+        global_threads(block, regs, address, lanes, (number, access), (visitor, is_write))?;
+    }
+    if region.races.is_none() {
         return Ok(());
     }
-    global_lanes(memory, regs, address, lanes, access, (visitor, time, is_write))
+    let how = (visitor, block.time, is_write);
+    global_lanes(&block.global, regs, address, lanes, access, how).map_err(|(lane, conflict)| {
+        let address = regs.lane::<u64>(address, lane as usize % 32);
+        (lane, FaultKind::BlockRace { conflict, address, access: number, is_write })
+    })
+}
+
+#[inline(never)]
+fn global_threads(
+    block: &BlockMemory<'_>,
+    regs: &Registers<'_>,
+    address: Reg,
+    lanes: u32,
+    (number, access): (u32, &Access),
+    (visitor, is_write): (Visitor, bool),
+) -> Result<(), (u32, FaultKind)> {
+    let (Some(races), Some(threads)) = (block.races, block.threads) else { return Ok(()) };
+    let (mut races, mut threads) = (races.borrow_mut(), threads.borrow_mut());
+    let addresses = regs.read::<u64>(address);
+    let touched = active_lanes(lanes).filter(|&lane| block.global.region(addresses[lane]).0.is_mixed);
+    let touched = touched.map(|lane| (visitor.lane(lane, access.half), addresses[lane]));
+    threads.touch(&races, block.rank, touched, (access.bytes as usize, is_write)).map_err(|(conflict, address)| {
+        (conflict.lane, FaultKind::ThreadRace { conflict, address, access: number, is_write })
+    })?;
+    races.touched_elsewhere(visitor.warp, u64::from(lanes) << (32 * u32::from(access.half)));
+    Ok(())
 }
 
 /// Tests and notes a read-modify-write of global memory for races with plain accesses of other blocks. `ordered` says

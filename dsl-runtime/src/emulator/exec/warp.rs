@@ -3,7 +3,9 @@
 use std::cell::{Cell, RefCell};
 
 use super::access::AccessError;
+use super::collective::BadSource;
 use super::copy::CopyQueue;
+use super::dimensions::Outside;
 use super::numbers::{Births, NumberFault};
 use super::progress::Progress;
 use super::traffic::Traffic;
@@ -14,7 +16,7 @@ use crate::emulator::asynchronous::state::{AsyncState, Wait};
 use crate::emulator::asynchronous::tensor_map::BoundMap;
 use crate::emulator::exact::{ExactMemory, Follower, Inexact};
 use crate::emulator::lanes::{LANES, Reg, Slot};
-use crate::emulator::memory::{BlockConflict, Conflict, GlobalMemory, SharedMemory, SharedRaces, Touch};
+use crate::emulator::memory::{BlockConflict, Conflict, GlobalMemory, SharedMemory, SharedRaces, ThreadRaces, Touch};
 use crate::emulator::op::Pc;
 use crate::emulator::program::Program;
 
@@ -41,6 +43,8 @@ pub(crate) struct Warp {
     pub(crate) copies: CopyQueue,
     pub(crate) asynchronous: WarpAsync,
     pub(crate) births: Births,
+    /// By the program's dimensions.
+    pub(crate) outside: Vec<Outside>,
     pub(crate) progress: Progress,
     pub(crate) traffic: Traffic,
     /// What goes along with the warp, where exact values are asked for or a difference was seen.
@@ -76,6 +80,7 @@ impl Warp {
             copies: CopyQueue::default(),
             asynchronous: WarpAsync::default(),
             births: Births::new(program),
+            outside: vec![Outside::default(); program.dimensions.len()],
             progress: Progress::default(),
             traffic: Traffic::default(),
             follower: None,
@@ -125,6 +130,8 @@ pub(crate) struct BlockMemory<'a> {
     pub(crate) checks: Checks,
     /// The shadow of races in shared memory, when it is checked.
     pub(crate) races: Option<&'a RefCell<SharedRaces>>,
+    /// The shadow of races between threads in global memory, for kernels that load what they store.
+    pub(crate) threads: Option<&'a RefCell<ThreadRaces>>,
     /// The block in the shadows of global memory.
     pub(crate) time: u32,
     /// Whether the block has executed an atomic on global memory: it may know then what others did.
@@ -192,9 +199,8 @@ pub(crate) enum FaultKind {
     Stuck {
         executed: u64,
     },
-    InactiveRead {
-        source: u32,
-    },
+    /// A shuffle from a lane that has nothing to give.
+    BadRead(BadSource),
     /// A barrier with some lanes missing.
     DivergentBarrier {
         missing: u64,
@@ -208,6 +214,13 @@ pub(crate) enum FaultKind {
     /// Accesses of two blocks to global memory.
     BlockRace {
         conflict: BlockConflict,
+        address: u64,
+        access: u32,
+        is_write: bool,
+    },
+    /// Accesses of two threads of a block to global memory.
+    ThreadRace {
+        conflict: Conflict,
         address: u64,
         access: u32,
         is_write: bool,
@@ -245,4 +258,15 @@ pub(crate) enum Action {
     Read,
     Write,
     Update,
+}
+
+impl Action {
+    /// In reports.
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Update => "atomic",
+        }
+    }
 }

@@ -191,6 +191,7 @@ impl<'a> LockedBuffers<'a> {
             writable: false,
             name: "null",
             races: None,
+            is_mixed: false,
         };
         let mut views = vec![null];
         for (buffer, name, writable) in buffers {
@@ -211,6 +212,7 @@ impl<'a> LockedBuffers<'a> {
                 writable: *writable,
                 name,
                 races,
+                is_mixed: false,
             });
         }
         Ok(Self { views, _guards: guards })
@@ -276,6 +278,8 @@ pub(crate) struct GlobalView<'a> {
     pub(crate) name: &'a str,
     /// Who touched what, for buffers that the kernel may write.
     pub(crate) races: Option<BlockRaces>,
+    /// Whether the kernel both loads from it and stores to it.
+    pub(crate) is_mixed: bool,
 }
 
 impl<'a> GlobalView<'a> {

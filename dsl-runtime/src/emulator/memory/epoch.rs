@@ -75,6 +75,14 @@ impl Epoch {
         (self.0 ^ other.0) & THREAD == 0
     }
 
+    /// A read beside the last one of the same warp: several lanes at one tick become "many".
+    #[inline(always)]
+    pub(super) fn merged(self, new: Self) -> Self {
+        let same_tick = self.0 >> 32 == new.0 >> 32;
+        let other_lane = (self.0 ^ new.0) & u64::from(Self::MANY) != 0;
+        Self(new.0 | if same_tick & other_lane { u64::from(Self::MANY) } else { 0 })
+    }
+
     pub(crate) fn is_together(self) -> bool {
         self.0 as u32 & 127 == Self::TOGETHER
     }

@@ -9,6 +9,7 @@ mod races;
 mod shadow;
 mod shared;
 mod tensor_order;
+mod thread_races;
 
 pub(crate) use async_races::BulkAccess;
 pub(crate) use block_races::{BlockConflict, time_of_block};
@@ -20,6 +21,7 @@ pub(crate) use races::{Conflict, Missing, ShadowShape, SharedRaces, Touch, Touch
 use shadow::BitShadow;
 pub(crate) use shared::SharedMemory;
 pub(crate) use tensor_order::TensorOrder;
+pub(crate) use thread_races::ThreadRaces;
 
 use super::lanes::{LANES, Lane};
 use super::op::Access;

@@ -424,6 +424,27 @@ impl SharedRaces {
         }) && self.bulk.is_old(range)
     }
 
+    /// A lane's access now.
+    pub(super) fn epoch_of(&self, who: Toucher) -> Epoch {
+        Epoch::new(self.clock(who.warp).map_or(0, |clock| clock.now), who.pc, self.first_warp + who.warp, who.lane)
+    }
+
+    /// What would put an earlier access of a thread of the block before what a warp does now.
+    pub(super) fn missing(&self, who: Toucher, earlier: Epoch) -> Missing {
+        self.clock(who.warp).map_or(Missing::Barrier, |clock| clock.known.seen.missing(earlier))
+    }
+
+    /// Lanes of a warp have touched memory that is not in this shadow: who arrives alone does not speak for them.
+    pub(crate) fn touched_elsewhere(&mut self, warp: u32, lanes: u64) {
+        self.touched(warp, lanes, Touch::Read);
+    }
+
+    /// Whether an earlier access of a thread of the block is ordered before what a lane does now.
+    pub(super) fn is_ordered(&self, who: Toucher, earlier: Epoch) -> bool {
+        let own = earlier.warp() == self.first_warp + who.warp && (self.lockstep || earlier.lane() == Some(who.lane));
+        own || self.clock(who.warp).is_none_or(|clock| clock.sees(earlier, who.lane))
+    }
+
     /// Finds the first earlier access that a lane's access races with.
     pub(crate) fn check(&self, who: Toucher, at: usize, len: usize, touch: Touch) -> Result<(), Conflict> {
         if touch == Touch::CopyEnd || self.is_old(who.warp, at, len, touch) {
@@ -577,7 +598,7 @@ impl SharedRaces {
             }
             let mine = Epoch(epoch.0 | u64::from(lane));
             let first = first_cell + (at >> self.shift);
-            let put = |cell: &mut Epoch| *cell = if merges { merged(*cell, mine) } else { mine };
+            let put = |cell: &mut Epoch| *cell = if merges { cell.merged(mine) } else { mine };
             // Sixteen bytes are most accesses: without a loop.
             match cells.get_mut(first..first + count) {
                 Some([a, b, c, d]) => [a, b, c, d].into_iter().for_each(put),
@@ -632,7 +653,7 @@ impl SharedRaces {
             let Some(cells) = self.reads.get_mut(row + first..row + end) else { return };
             for (lane, cells) in cells.chunks_exact_mut(per_lane.max(1)).enumerate() {
                 let mine = Epoch(epoch.0 + lane as u64);
-                cells.iter_mut().for_each(|cell| *cell = merged(*cell, mine));
+                cells.iter_mut().for_each(|cell| *cell = cell.merged(mine));
             }
         } else {
             lines.iter_mut().for_each(|line| line.written = now);
@@ -647,12 +668,4 @@ impl SharedRaces {
     pub(crate) fn last_write(&self, byte: usize) -> Epoch {
         self.writes.get(self.first_cell + (byte >> self.shift)).copied().unwrap_or_default()
     }
-}
-
-/// A read beside the last one of the same warp: several lanes at one tick become "many".
-#[inline(always)]
-fn merged(last: Epoch, new: Epoch) -> Epoch {
-    let same_tick = last.0 >> 32 == new.0 >> 32;
-    let other_lane = (last.0 ^ new.0) & u64::from(Epoch::MANY) != 0;
-    Epoch(new.0 | if same_tick & other_lane { u64::from(Epoch::MANY) } else { 0 })
 }

@@ -40,6 +40,11 @@ impl SharedMemory {
         self.bytes
     }
 
+    /// All of it, word by word.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u32> {
+        self.words.iter().map(std::cell::Cell::get)
+    }
+
     /// Notes that a checked range holds nothing: a copy to it is under way.
     pub(crate) fn mark_unwritten(&self, offset: usize, len: usize) {
         if self.track {

@@ -8,6 +8,7 @@ use lacewing_runtime::{Device, Element};
 use rayon::prelude::*;
 
 use super::super::tolerance;
+use super::tiles::*;
 use super::*;
 use crate::reference::{self, unit_roundoff};
 
@@ -36,7 +37,7 @@ const SCALE: f32 = 0.25;
 enum Out {
     /// In rows of 16-byte vectors.
     Vectors,
-    /// Anyhow: in columns.
+    /// In columns of 16-byte vectors, which no kernel expects that is not compiled for them.
     Columns,
 }
 
@@ -89,8 +90,24 @@ fn device() -> Device {
 
 /// Widths with whole panels of C and without, even and odd numbers of them, and of all kinds of blocks.
 fn some_tiles(k_major: bool) -> impl Iterator<Item = HopperTiles> {
-    let shapes = [(2, 256, 2), (2, 208, 2), (2, 192, 1), (2, 128, 4), (2, 72, 1), (1, 256, 1), (1, 144, 2), (1, 16, 1)];
-    shapes.into_iter().map(move |(consumers, block_n, cluster)| HopperTiles::of(consumers, block_n, cluster, k_major))
+    let shapes = [
+        (2, 1, 256, 2),
+        (2, 1, 208, 2),
+        (2, 1, 192, 1),
+        (2, 1, 128, 4),
+        (2, 1, 72, 1),
+        (1, 1, 256, 1),
+        (1, 1, 144, 2),
+        (1, 1, 16, 1),
+        (2, 2, 192, 1),
+        (2, 2, 152, 1),
+        (2, 2, 136, 2),
+        (3, 1, 192, 1),
+        (3, 1, 96, 2),
+    ];
+    let of =
+        move |(consumers, stacked, block_n, cluster)| HopperTiles::of(consumers, stacked, block_n, cluster, k_major);
+    shapes.into_iter().map(of)
 }
 
 /// Sizes that no tile divides: several tiles a block, several rounds of the ring, pairs whose second tile is empty.
@@ -107,12 +124,48 @@ fn every_shape_of_tiles_is_right() {
     }
 }
 
+/// C whose columns are contiguous: through the copy engine where the kernel is compiled for that.
+#[test]
+fn columns_of_c_are_right() {
+    for (consumers, stacked, block_n, cluster) in
+        [(2, 1, 256, 2), (2, 1, 144, 1), (2, 2, 152, 2), (3, 1, 96, 1), (1, 1, 16, 1)]
+    {
+        for m_major in [false, true] {
+            let tiles = HopperTiles {
+                m_major,
+                c_in_columns: true,
+                ..HopperTiles::of(consumers, stacked, block_n, cluster, true)
+            };
+            check::<BF16, BF16>(&device(), &tiles, awkward(&tiles), Out::Columns);
+            check::<F16, F32>(&device(), &tiles, [129, 130, 65], Out::Columns);
+            check::<F16, F32>(&device(), &tiles, [64, 8, 64], Out::Vectors);
+        }
+        let tiles = HopperTiles { c_in_columns: true, ..HopperTiles::of(consumers, stacked, block_n, cluster, true) };
+        check::<F8E4M3, BF16>(&device(), &tiles, awkward(&tiles), Out::Columns);
+    }
+}
+
+/// The same product twice gives the same bits, whatever the order in which warps run and copies land.
+#[test]
+fn a_rerun_gives_the_same_bits() {
+    let mut bits = Vec::new();
+    for seed in 0..3 {
+        let device = device().with_seed(seed);
+        let (a, _) = matrix::<bf16>(&device, [333, 264], 264, false, 5);
+        let (b, _) = matrix::<bf16>(&device, [264, 200], 200, false, 6);
+        let mut c = device.tensor_uninit::<f32, 2>([333, 200]).unwrap();
+        run::<BF16, F32>(&a, &b, &mut c, None).unwrap().unwrap();
+        bits.push(c.to_vec().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>());
+    }
+    assert!(bits.iter().all(|others| *others == bits[0]));
+}
+
 /// A whose columns are contiguous, with B of both kinds.
 #[test]
 fn m_major_operands_are_right() {
     for k_major in [false, true] {
-        for (consumers, block_n, cluster) in [(2, 128, 2), (2, 208, 1), (1, 64, 1)] {
-            let tiles = HopperTiles { m_major: true, ..HopperTiles::of(consumers, block_n, cluster, k_major) };
+        for (consumers, stacked, block_n, cluster) in [(2, 1, 128, 2), (2, 1, 208, 1), (1, 1, 64, 1), (2, 2, 128, 1)] {
+            let tiles = HopperTiles { m_major: true, ..HopperTiles::of(consumers, stacked, block_n, cluster, k_major) };
             check::<BF16, BF16>(
                 &device(),
                 &tiles,
@@ -129,7 +182,7 @@ fn m_major_operands_are_right() {
 #[test]
 fn small_and_odd_sizes_are_right() {
     for k_major in [false, true] {
-        let tiles = HopperTiles::of(2, 128, 2, k_major);
+        let tiles = HopperTiles::of(2, 1, 128, 2, k_major);
         for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65], [1, 300, 40], [300, 1, 127], [128, 128, 512]] {
             check::<F16, F32>(&device(), &tiles, sizes, Out::Vectors);
             check::<F16, F16>(&device(), &tiles, sizes, Out::Columns);
@@ -142,7 +195,7 @@ fn products_of_8_bit_elements_are_right() {
     for tiles in some_tiles(true) {
         check::<F8E4M3, BF16>(&device(), &tiles, awkward(&tiles), Out::Vectors);
     }
-    let tiles = HopperTiles::of(2, 128, 2, true);
+    let tiles = HopperTiles::of(2, 1, 128, 2, true);
     for sizes in [[1, 1, 1], [64, 8, 64], [129, 130, 65]] {
         check::<F8E4M3, F32>(&device(), &tiles, sizes, Out::Columns);
         check::<F8E5M2, F16>(&device(), &tiles, sizes, Out::Vectors);
@@ -153,7 +206,7 @@ fn products_of_8_bit_elements_are_right() {
 #[test]
 fn the_scheduler_does_not_change_the_result() {
     for (consumers, block_n, cluster) in [(2, 256, 2), (1, 64, 1)] {
-        let tiles = HopperTiles::of(consumers, block_n, cluster, false);
+        let tiles = HopperTiles::of(consumers, 1, block_n, cluster, false);
         for seed in 0..4 {
             check::<BF16, BF16>(&device().with_seed(seed), &tiles, [300, 200, 700], Out::Vectors);
         }
@@ -208,22 +261,56 @@ fn tensors_that_no_map_describes_are_left_to_another_kernel() {
 #[test]
 fn tiles_follow_the_shape() {
     let tiles = |sizes, aligned| {
-        let problem = Problem { sizes, bytes: 2, aligned, m_major: false, k_major: true, multiprocessors: 132 };
-        let HopperTiles { consumers, block_n, cluster, .. } = HopperTiles::new(&problem);
-        (consumers, block_n, cluster)
+        let problem = Problem {
+            sizes,
+            bytes: 2,
+            aligned: [aligned; 2],
+            m_major: false,
+            k_major: true,
+            c_in_columns: false,
+            multiprocessors: 132,
+        };
+        let HopperTiles { consumers, stacked, block_n, cluster, .. } = HopperTiles::new(&problem);
+        (consumers, stacked, block_n, cluster)
     };
-    assert_eq!(tiles([4096, 4096, 4096], true), (2, 256, 1));
-    assert_eq!(tiles([2048, 2048, 2048], true), (2, 128, 1));
-    assert_eq!(tiles([3072, 3072, 3072], true), (2, 192, 1));
-    // One round of 12 x 11 blocks.
-    assert_eq!(tiles([1536, 1536, 1536], true), (2, 144, 1));
-    // Where rows straddle sectors, sharing loads is worth more.
-    assert_eq!(tiles([512, 4096, 4096], true), (2, 128, 1));
-    assert_eq!(tiles([512, 4096, 4104], false), (2, 160, 4));
-    assert_eq!(tiles([64, 8192, 8192], true), (1, 64, 1));
+    let cube = |size, aligned| tiles([size; 3], aligned);
+    assert_eq!(cube(4096, true), (2, 1, 256, 1));
+    assert_eq!(cube(2048, true), (2, 1, 128, 1));
+    assert_eq!(cube(3072, true), (2, 1, 192, 1));
+    // One round of 8 x 16 blocks.
+    assert_eq!(cube(1536, true), (3, 1, 96, 1));
+    // Where rows straddle sectors, larger tiles and shared loads are worth more.
+    assert_eq!(cube(1000, false), (1, 1, 160, 4));
+    assert_eq!(cube(3000, false), (3, 1, 192, 2));
+    assert_eq!(cube(5000, false), (2, 2, 152, 2));
+    assert_eq!(tiles([64, 8192, 8192], true), (1, 1, 64, 1));
+    // B is larger than the L2 cache: one block alone reads a column of it.
+    assert_eq!(tiles([128, 8192, 8192], true), (2, 1, 64, 1));
     for tiles in [true, false].into_iter().flat_map(HopperTiles::candidates) {
         assert!(tiles.stages >= 3, "{tiles:?}");
     }
+}
+
+/// B in rows has panels of 64 columns; as A of the transpose, its columns are the rows of tiles, and any number of rows of A the
+/// width.
+#[test]
+fn c_may_be_computed_as_its_transpose() {
+    let problem = |sizes, k_major| Problem {
+        sizes,
+        bytes: 2,
+        aligned: [true; 2],
+        m_major: false,
+        k_major,
+        c_in_columns: false,
+        multiprocessors: 132,
+    };
+    let (tiles, turned) = HopperTiles::best(&problem([1536; 3], false));
+    assert!(turned && tiles.m_major && tiles.k_major && tiles.c_in_columns, "{tiles:?}");
+    let (tiles, turned) = HopperTiles::best(&problem([4096; 3], false));
+    assert!(!turned && !tiles.m_major && !tiles.k_major && !tiles.c_in_columns, "{tiles:?}");
+    // Few rows always, and few columns never, whatever the estimates.
+    assert!(HopperTiles::best(&problem([16, 8192, 8192], true)).1);
+    assert!(!HopperTiles::best(&problem([8192, 16, 8192], true)).1);
 }
 
 fn complaints<T: WgmmaElement, C: types::Float>(tiles: &HopperTiles) -> Vec<String> {
@@ -254,8 +341,11 @@ fn the_machine_code_has_nothing_to_complain_of() {
         return;
     }
     let mut all: Vec<_> = [false, true].into_iter().flat_map(some_tiles).collect();
-    all.extend([false, true].map(|k_major| HopperTiles { m_major: true, ..HopperTiles::of(2, 256, 2, k_major) }));
-    all.push(HopperTiles { m_major: true, ..HopperTiles::of(1, 16, 1, true) });
+    all.extend([false, true].map(|k_major| HopperTiles { m_major: true, ..HopperTiles::of(2, 1, 256, 2, k_major) }));
+    let in_columns = |tiles| HopperTiles { m_major: true, c_in_columns: true, ..tiles };
+    all.push(in_columns(HopperTiles::of(1, 1, 16, 1, true)));
+    all.push(in_columns(HopperTiles::of(2, 2, 152, 2, true)));
+    all.push(in_columns(HopperTiles::of(3, 1, 192, 2, true)));
     let found: Vec<_> = all
         .par_iter()
         .flat_map_iter(|tiles| {
@@ -269,3 +359,4 @@ fn the_machine_code_has_nothing_to_complain_of() {
         .collect();
     assert!(found.is_empty(), "{found:#?}");
 }
+

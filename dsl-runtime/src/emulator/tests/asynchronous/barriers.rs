@@ -81,7 +81,7 @@ fn d17_an_arrival_too_few_is_a_deadlock_with_its_counts() {
         );
         assert_eq!(
             report.notes[1],
-            "warp 1 waits for parity 0 of the mbarrier `full[0]`, which is in phase 0 (parity 0): 32 of 33 arrivals, \
+            "warps 1 and 2 wait for parity 0 of the mbarrier `full[0]`, which is in phase 0 (parity 0): 32 of 33 arrivals, \
              0 of 0 bytes still to come at k.rs:30:5"
         );
         assert!(report.help.unwrap().contains("as many arrivals as threads arrive"));
@@ -101,7 +101,7 @@ fn d17_a_wait_for_the_wrong_parity_is_a_deadlock_that_says_so() {
         assert_eq!((report.kind, line(&report)), (ReportKind::Deadlock, Some(12)));
         assert!(
             report.notes[0].starts_with(
-                "warp 0 waits for parity 1 of the mbarrier `ready`, which is in phase 1 (parity 1): 0 of 64 arrivals"
+                "warps 0 and 1 wait for parity 1 of the mbarrier `ready`, which is in phase 1 (parity 1): 0 of 64 arrivals"
             ),
             "{report}"
         );

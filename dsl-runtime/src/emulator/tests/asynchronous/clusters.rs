@@ -121,10 +121,10 @@ fn arrivals_at_another_block() {
     for report in reports(&cluster(64, 64, "", &build(129, 1)), [2, 1, 1], &[]) {
         assert_eq!(report.kind, ReportKind::Deadlock);
         let waits = report.notes.iter().find(|note| note.contains("`all`")).unwrap();
-        assert!(waits.starts_with("block 1 of the cluster, warp "), "{waits}");
+        assert!(waits.starts_with("block 1 of the cluster, warps 0 and 1 wait for "), "{waits}");
         assert!(waits.contains("128 of 129 arrivals"), "{waits}");
         assert!(
-            report.notes.iter().any(|note| note.contains("waits at the cluster's barrier at k.rs:12:5")),
+            report.notes.iter().any(|note| note.contains("wait at the cluster's barrier at k.rs:12:5")),
             "{report}"
         );
     }

@@ -339,9 +339,9 @@ fn the_warps_of_a_warpgroup_do_the_same() {
     assert_eq!((report.kind, line(&report)), (ReportKind::Deadlock, Some(21)), "{report}");
     assert_eq!(
         report.notes[0],
-        "warp 0 waits for a product that other warps of its warpgroup have not issued, at k.rs:21:5"
+        "warps 0 to 2 wait for a product that other warps of the warpgroup have not issued, at k.rs:21:5"
     );
-    assert_eq!(report.notes[3], "warp 3 has ended");
+    assert_eq!(report.notes[1], "warp 3 has ended");
     assert!(report.help.as_deref().unwrap().contains("all four warps of a warpgroup execute each wgmma"));
 
     // Warp 0 has another address of B.
