@@ -59,7 +59,7 @@ class Kernel:
         self.shared = number(r"lw\.shared_bytes = (\d+)")
         self.overlapping = "lw.grid_dependency" in text
         boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
-        self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes[:3]]
+        self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes[:4]]
         self.function = common.load_function(driver, path + ".image", "fmha_fwd_hopper", self.shared)
         self.block_m = (self.threads // 128 - 1) * 64
 
@@ -81,20 +81,23 @@ class Kernel:
         batch, heads, seqlen, _ = q.shape
         counter = torch.zeros(1, dtype=torch.int32, device="cuda")
         group = max(n for n in range(1, 17) if batch * heads % n == 0)
-        maps = [self.tensor_map(t, *box) for t, box in zip((q, k, v), self.boxes)]
-        values = []
-        for tensor in (kv_len, o, lse, counter):
-            values.append(ctypes.c_uint64(tensor.data_ptr()))
-            values += [ctypes.c_int32(extent) for extent in tensor.shape]
-            values += [ctypes.c_int64(stride) for stride in tensor.stride()]
-        values += [ctypes.c_int32(n) for n in (heads // k.shape[1], k.shape[2], group)] + [ctypes.c_float(scale)]
-        pointers = [address for address, _ in maps] + [ctypes.addressof(value) for value in values]
+        maps = [self.tensor_map(t, *box) for t, box in zip((q, k, v, o), self.boxes)]
+
+        def words(tensor):
+            return [ctypes.c_uint64(tensor.data_ptr()), *(ctypes.c_int32(extent) for extent in tensor.shape),
+                    *(ctypes.c_int64(stride) for stride in tensor.stride())]
+
+        before, behind = words(kv_len), words(lse) + words(counter)
+        behind += [ctypes.c_int32(n) for n in (heads // k.shape[1], k.shape[2], group)] + [ctypes.c_float(scale)]
+        addresses = [address for address, _ in maps]
+        pointers = addresses[:3] + [ctypes.addressof(value) for value in before]
+        pointers += addresses[3:] + [ctypes.addressof(value) for value in behind]
         arguments = (ctypes.c_void_p * len(pointers))(*pointers)
         work = -(-seqlen // self.block_m) * batch * heads
         grid = min(work, torch.cuda.get_device_properties(0).multi_processor_count)
         config = common.launch_config(grid, self.threads, self.shared, self.overlapping)
 
-        def launch(_keep=(maps, values, counter)):
+        def launch(_keep=(maps, before, behind, counter)):
             config.stream = torch.cuda.current_stream().cuda_stream
             self.driver("cuLaunchKernelEx", ctypes.byref(config), self.function, arguments, None)
 

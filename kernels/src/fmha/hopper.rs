@@ -83,9 +83,15 @@ impl HopperGeometry {
     }
 
     /// Whether the output of the tile before is waited for behind all exponentials of a tile, and not where the
-    /// assembler likes. Two warpgroups must overlap what a third would hide.
+    /// assembler likes. Two warpgroups must overlap what a third would hide, but where products take so much longer than
+    /// exponentials that they are hidden anyway.
     fn waits_late(&self) -> bool {
-        self.consumers <= 2
+        self.consumers == 1 || (self.consumers == 2 && self.head_dim < 256)
+    }
+
+    /// Columns of the output that a warpgroup has room for in shared memory on their way to the tensor.
+    fn staged_columns(&self) -> usize {
+        if self.head_dim > 128 { self.head_dim / 2 } else { self.head_dim }
     }
 
     pub(super) fn threads(&self) -> u32 {
@@ -277,10 +283,10 @@ pub(super) struct State<T: MmaElement> {
 }
 
 /// The thread's number in its block, by way of the warp: a compiler does not move that, so that what is computed from it stays
-/// beside its use, and takes no registers in between.
+/// beside its use, and takes no registers in between. It is told of the range, which the warp's word hides: 1024 threads.
 #[device]
 pub(super) fn this_thread() -> I32 {
-    shfl_xor(thread_id(X), 0)
+    shfl_xor(thread_id(X), 0) & 1023
 }
 
 /// The first of a thread's two rows in its block of rows, for the consumer warpgroup of that number; the other is 8 below it.
@@ -420,7 +426,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     k: TensorMap<T, 4>,
     v: TensorMap<T, 4>,
     kv_len: Tensor<I32, 1>,
-    o: TensorMut<T, 4>,
+    o: TensorMap<T, 4>,
     lse: TensorMut<F32, 3>,
     counter: TensorMut<I32, 1>,
     heads_per_kv: I32,
@@ -433,13 +439,14 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     release_next_grid();
     let (head_dim, block_n, consumers) = (geometry.head_dim, geometry.block_n, geometry.consumers);
     let block_m = geometry.block_m();
-    let (row_blocks, _) = divide(o.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
-    let sizes = Sizes { seqlen_q: o.extent(2), seqlen_kv, heads: o.extent(1), row_blocks, group, packed: None };
-    let works = uniform(row_blocks * o.extent(1) * o.extent(0));
+    let (row_blocks, _) = divide(lse.extent(2) + (block_m as i32 - 1), I32::from(block_m as i32));
+    let sizes = Sizes { seqlen_q: lse.extent(2), seqlen_kv, heads: lse.extent(1), row_blocks, group, packed: None };
+    let works = uniform(row_blocks * lse.extent(1) * lse.extent(0));
 
     let q_tile = SwizzledTile::<T>::new("q", block_m, head_dim);
     let k_ring = SwizzledRing::<T>::new("k", geometry.stages, block_n, head_dim);
     let v_ring = SwizzledRing::<T>::new("v", geometry.stages, block_n, head_dim);
+    let staged = SwizzledRing::<T>::new("o", consumers, ROWS, geometry.staged_columns());
     let mut setup = BarrierSetup::new();
     let queries = Pipeline::new(&mut setup, "queries", consumers, 1);
     let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
@@ -621,12 +628,16 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                     lse.at((done.batch, done.head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), log));
                 }
             }
-            store_rows(o, done, row_in_block, &acc);
+            store_rows(o, staged.stage(number), &geometry, number, done, &acc);
             round += 1;
             slot.advance();
             handover.slots.wait(slot);
             work = work_in(&handover, slot);
             tiles = uniform(work.tiles);
+        }
+        // Shared memory lasts as long as the block.
+        if thread_id(X) % (WARPGROUP as i32) == 0 {
+            tma_store_wait(0);
         }
         // The turn that was handed out first is the last one to be taken.
         if number == 0 {
@@ -635,37 +646,44 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     }
 }
 
-/// Writes a warpgroup's rows of the output, 16 bytes at once: the four lanes that share a row exchange pairs, so
-/// that each has the 8 elements of one of four neighbouring column groups.
+/// Writes a warpgroup's 64 rows of the output by way of shared memory, from where the copy engine takes them: it leaves out
+/// rows behind the last one.
 #[device]
-fn store_rows<T: MmaElement>(o: TensorMut<T, 4>, work: Work, row_in_block: I32, acc: &Accumulator) {
-    let member = lane_id() % 4;
-    let (odd, upper) = (member % 2 == 1, member / 2 == 1);
-    for half in range_constexpr(2) {
-        let row = work.first_row + row_in_block + ((8 * half) as i32);
-        let inside = row < o.extent(2);
-        // Rows are contiguous: what follows takes no products with strides.
-        let first = o.at((work.batch, work.head, row, 0)).offset(member * 8);
-        for group in range_constexpr(acc.len() / 16) {
-            let mut words = [I32::from(0); 4];
-            for j in range_constexpr(4) {
-                let first = 4 * (4 * group + j) + 2 * half;
-                let pair = Vector::<F32, 2>::from([acc[first], acc[first + 1]]).cast::<T>();
-                words[j] = pair.bitcast::<I32, 1>().get(0);
+fn store_rows<T: MmaElement>(
+    o: TensorMap<T, 4>,
+    staged: SwizzledTile<T>,
+    geometry: &HopperGeometry,
+    number: Uniform<I32>,
+    work: Work,
+    acc: &Accumulator,
+) {
+    let together = named_barriers(geometry.consumers + 2, geometry.consumers, WARPGROUP).at(number);
+    let thread = this_thread() % (WARPGROUP as i32);
+    let leader = thread == 0;
+    // Where the rows of the four matrices begin, one for each lane: those of the upper 8 and the lower 8 rows, then their neighbours
+    // to the right.
+    let (row, column) = (thread / 32 * 16 + thread % 16, thread % 32 / 16 * 8);
+    let width = geometry.staged_columns();
+    for part in range_constexpr(geometry.head_dim / width) {
+        // What was written before has been read.
+        if leader {
+            tma_store_wait(0);
+        }
+        together.sync();
+        for block in range_constexpr(width / 16) {
+            let mut pairs = [Vector::<T, 2>::splat(T::from(0.0)); 4];
+            for i in range_constexpr(4) {
+                let element = part * (width / 2) + 8 * block + 2 * i;
+                pairs[i] = Vector::<F32, 2>::from([acc[element], acc[element + 1]]).cast::<T>();
             }
-            // A 4 x 4 transpose in two exchanges: with the neighbour, then with the lane two away.
-            for j in range_constexpr(2) {
-                let got = shfl_xor(odd.select(words[2 * j], words[2 * j + 1]), 1);
-                words[2 * j] = odd.select(got, words[2 * j]);
-                words[2 * j + 1] = odd.select(words[2 * j + 1], got);
-            }
-            for j in range_constexpr(2) {
-                let got = shfl_xor(upper.select(words[j], words[j + 2]), 2);
-                words[j] = upper.select(got, words[j]);
-                words[j + 2] = upper.select(words[j + 2], got);
-            }
-            let place = first.offset((32 * group) as i32);
-            place.store_vec_if(inside, Vector::<I32, 4>::from(words).bitcast::<T, 8>());
+            stmatrix_x4(staged.at((row, column + ((16 * block) as i32))), pairs);
+        }
+        fence_proxy(ProxyFence::AsyncShared);
+        together.sync();
+        if leader {
+            let first_row = work.first_row + number * (ROWS as i32);
+            o.store((work.batch, work.head, first_row, (part * width) as i32), staged);
+            tma_store_commit();
         }
     }
 }
