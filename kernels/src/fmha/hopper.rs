@@ -86,7 +86,7 @@ impl HopperGeometry {
     /// assembler likes. Two warpgroups must overlap what a third would hide, but where products take so much longer than
     /// exponentials that they are hidden anyway.
     fn waits_late(&self) -> bool {
-        self.consumers <= 2 && self.head_dim < 256
+        self.consumers == 1 || (self.consumers == 2 && self.head_dim < 256)
     }
 
     /// Columns of the output that a warpgroup has room for in shared memory on their way to the tensor.

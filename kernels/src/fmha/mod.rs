@@ -209,9 +209,7 @@ impl<H: Element> Forward<'_, H> {
             {
                 return self.fmha_fwd_parts::<T>(&cut, &shape, o, lse);
             }
-            if tensor_map_describes(o)
-                && let Some(tiles) = self.whole(&shape)
-            {
+            if let Some(tiles) = self.whole(&shape, o) {
                 return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
             }
         }
@@ -279,9 +277,11 @@ impl<H: Element> Forward<'_, H> {
             && i32::try_from(blocks(shape, 1)).is_ok()
     }
 
-    /// The tiles of Hopper's kernel for whole rows; `None` for a head dimension that it does not have.
-    fn whole(&self, shape: &AttentionShape) -> Option<HopperGeometry> {
-        HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_q, shape.seqlen_kv)
+    /// The tiles of Hopper's kernel for whole rows; `None` for a head dimension that it does not have, and for an O that no
+    /// tensor map describes.
+    fn whole(&self, shape: &AttentionShape, o: &DevTensor<H, 4>) -> Option<HopperGeometry> {
+        let tiles = HopperGeometry::new(shape.head_dim, self.causal, shape.seqlen_q, shape.seqlen_kv);
+        tiles.filter(|_| tensor_map_describes(o))
     }
 
     /// How Hopper's kernel for parts of the keys cuts them: as asked for, or where that is faster.
