@@ -249,9 +249,7 @@ impl<H: Element> Forward<'_, H> {
         H: ElementOf<T>,
     {
         let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
-        if parts > split::MOST_PARTS {
-            return Err(Error::Setting(format!("{parts} parts of the keys: there are at most {}", split::MOST_PARTS)));
-        }
+        split::check_count(parts)?;
         let cut = if self.fits_hopper(&shape, &geometry) { self.cut(&shape, Some(parts)) } else { None };
         let Some(cut) = cut else {
             return Err(Error::Setting(format!(
@@ -519,6 +517,10 @@ fn part_by_name(settings: &Settings, geometry: &Geometry, target: Target) -> Res
     if parts == 0 && join == 0 {
         return Ok(None);
     }
+    if parts != 0 && join != 0 {
+        return Err(Error::Setting("`parts` and `join` are two kernels: set one of them".to_owned()));
+    }
+    split::check_count(parts.max(join))?;
     let tiles = HopperGeometry::for_parts(geometry.head_dim, geometry.causal, settings.usize("seqlen")?);
     let Some(tiles) = tiles.filter(|_| target == Target::SM_90A) else {
         let message = "`parts` and `join` are for sm_90a, with `head_dim` 64, 96, 128, 192 or 256";

@@ -11,7 +11,7 @@
 //! T. Dao et al., "Flash-Decoding for long-context inference" (2023); the steps are those of [`super::hopper`].
 
 use lacewing_core::prelude::*;
-use lacewing_runtime::LaunchStats;
+use lacewing_runtime::{Error, LaunchStats};
 
 use super::hopper::{
     CHUNK, Consumer, HopperGeometry, ROWS, Sizes, State, WARPGROUP, Work, clear_padding, divide, first_row_of,
@@ -23,7 +23,15 @@ use crate::reference::AttentionShape;
 /// Keys below which a part is not worth a block of its own.
 const KEYS_OF_A_PART: usize = 256;
 /// Parts beyond which joining them takes longer than reading them.
-pub(super) const MOST_PARTS: usize = 256;
+const MOST_PARTS: usize = 256;
+
+/// Refuses a number of parts that is too large.
+pub(super) fn check_count(parts: usize) -> Result<(), Error> {
+    if parts > MOST_PARTS {
+        return Err(Error::Setting(format!("{parts} parts of the keys: there are at most {MOST_PARTS}")));
+    }
+    Ok(())
+}
 
 impl HopperGeometry {
     /// The tiles for `rows` packed rows of one key head; `None` for a head dimension that Hopper's kernels do not have.

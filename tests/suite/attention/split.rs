@@ -3,6 +3,7 @@
 use super::layouts::Layout;
 use super::visibility::poisoned;
 use super::*;
+use lacewing::runtime::registry::Settings;
 
 const HEAD_DIMS: [usize; 5] = [64, 96, 128, 192, 256];
 
@@ -188,4 +189,23 @@ fn what_cannot_be_cut_is_refused() {
     );
     let text = refused(Target::SM_90A, &Case::new(2, 70, 40), 2);
     assert!(text.ends_with("this is sm_90a with head dimension 40, 70 keys and scale 0.15811388"), "{text}");
+}
+
+/// What `lacewing compile` says of settings that ask for no kernel.
+#[test]
+fn settings_that_name_no_kernel_of_parts_are_refused() {
+    let entry = lacewing_kernels::ENTRIES.iter().find(|entry| entry.name == "fmha_fwd").unwrap();
+    let refused = |target, set: &[(&str, &str)]| {
+        let mut settings = Settings::defaults(entry.parameters);
+        set.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
+        entry.build_for(&settings, target).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let most = "257 parts of the keys: there are at most 256";
+    assert_eq!(refused(Target::SM_90A, &[("parts", "257")]), most);
+    assert_eq!(refused(Target::SM_90A, &[("join", "257")]), most);
+    let both = "`parts` and `join` are two kernels: set one of them";
+    assert_eq!(refused(Target::SM_90A, &[("parts", "2"), ("join", "2")]), both);
+    let text = refused(Target::SM_80, &[("parts", "2")]);
+    assert!(text.starts_with("`parts` and `join` are for sm_90a"), "{text}");
+    assert_eq!(refused(Target::SM_90A, &[("parts", "256")]), "");
 }
