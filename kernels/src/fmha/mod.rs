@@ -185,8 +185,8 @@ impl<H: Element> Forward<'_, H> {
         self.fmha_fwd_tiled::<T>(TilingChoice::Auto, o, lse)
     }
 
-    /// [`Forward::fmha_fwd`] with a choice of tiling, which the version with `mma.sync` alone has: a choice other than
-    /// [`TilingChoice::Auto`] takes that version on Hopper, too.
+    /// [`Forward::fmha_fwd`] with a choice of tiling. [`TilingChoice::Small`] and [`TilingChoice::Large`] are tilings of the version
+    /// with `mma.sync`, and take that version on Hopper, too.
     ///
     /// # Errors
     /// As [`Forward::fmha_fwd`].
