@@ -9,7 +9,7 @@ pub use crate::layout::{ComposedLayout, Coord, IntTuple, Layout, LayoutError, Sw
 pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
 pub use crate::types::Axis::{X, Y, Z};
 pub use crate::types::{
-    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, NamedBarriers, Pipeline, ProxyFence, Schedule,
+    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, NamedBarriers, Peer, Pipeline, ProxyFence, Schedule,
     SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
     named_barriers, tma_store_commit, tma_store_wait, warpgroup_roles, wgmma, wgmma_add,
 };
