@@ -36,26 +36,46 @@ impl<P: State> State for Peer<P> {
 }
 impl<P: Carried> Carried for Peer<P> {}
 
-macro_rules! of_block {
-    ($([$($generics:tt)*] $piece:ty;)*) => { $(
-        impl<$($generics)*> $piece {
-            /// The same piece of the shared memory of block `rank` of the cluster, the own one among them: an `I32`, a
-            /// `Uniform<I32>`, or a host number. One that is outside of the cluster is a trace error where it is known;
-            /// else the emulator reports the access. For kernels with `cluster = [..]`, on sm_90 and later.
-            #[track_caller]
-            pub fn of_block(mut self, rank: impl Coordinate) -> Peer<Self> {
-                let loc = Location::caller();
-                self.base = cluster::map_rank(self.base, rank.coordinate(loc), loc);
-                Peer(self)
-            }
-        }
-    )* };
+impl<T: Scalar> SharedSlice<T> {
+    /// The same piece of the shared memory of block `rank` of the cluster, the own one among them: an `I32`, a
+    /// `Uniform<I32>`, or a host number. One that is outside of the cluster is a trace error where it is known; else the
+    /// emulator reports the access. For kernels with `cluster = [..]`, on sm_90 and later.
+    #[track_caller]
+    pub fn of_block(mut self, rank: impl Coordinate) -> Peer<Self> {
+        let loc = Location::caller();
+        self.base = cluster::map_rank(self.base, rank.coordinate(loc), loc);
+        Peer(self)
+    }
 }
-of_block! {
-    [T: Scalar] SharedSlice<T>;
-    [T: Scalar, const N: usize] SharedArray<T, N>;
-    [T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize] SharedTile<T, ROWS, COLUMNS, PITCH>;
-    [T: Scalar] SwizzledTile<T>;
+
+impl<T: Scalar, const N: usize> SharedArray<T, N> {
+    /// The same array of block `rank` of the cluster, as [`SharedSlice::of_block`].
+    #[track_caller]
+    pub fn of_block(mut self, rank: impl Coordinate) -> Peer<Self> {
+        let loc = Location::caller();
+        self.base = cluster::map_rank(self.base, rank.coordinate(loc), loc);
+        Peer(self)
+    }
+}
+
+impl<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize> SharedTile<T, ROWS, COLUMNS, PITCH> {
+    /// The same tile of block `rank` of the cluster, as [`SharedSlice::of_block`].
+    #[track_caller]
+    pub fn of_block(mut self, rank: impl Coordinate) -> Peer<Self> {
+        let loc = Location::caller();
+        self.base = cluster::map_rank(self.base, rank.coordinate(loc), loc);
+        Peer(self)
+    }
+}
+
+impl<T: Scalar> SwizzledTile<T> {
+    /// The same tile of block `rank` of the cluster, swizzled alike, as [`SharedSlice::of_block`].
+    #[track_caller]
+    pub fn of_block(mut self, rank: impl Coordinate) -> Peer<Self> {
+        let loc = Location::caller();
+        self.base = cluster::map_rank(self.base, rank.coordinate(loc), loc);
+        Peer(self)
+    }
 }
 
 impl<T: Scalar> Place<T, InShared> {
