@@ -8,9 +8,9 @@ use std::panic::Location;
 use super::cluster;
 use super::swizzled::SwizzledTile;
 use crate::rt::{Carried, State, Visitor};
+use crate::types::Scalar;
 use crate::types::place::{Coordinate, InCluster, InShared, Indices, Place};
 use crate::types::shared::{SharedArray, SharedSlice, SharedTile, element};
-use crate::types::Scalar;
 
 /// A piece of the shared memory of one block of the cluster, the own one or another: what `.of_block(rank)` gives.
 ///
@@ -118,9 +118,7 @@ impl<T: Scalar, const N: usize> Peer<SharedArray<T, N>> {
     }
 }
 
-impl<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize>
-    Peer<SharedTile<T, ROWS, COLUMNS, PITCH>>
-{
+impl<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize> Peer<SharedTile<T, ROWS, COLUMNS, PITCH>> {
     /// Rows and columns.
     pub const SHAPE: [usize; 2] = [ROWS, COLUMNS];
 
