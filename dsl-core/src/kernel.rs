@@ -19,7 +19,7 @@ use crate::dialect;
 use crate::mlir::{self, IrModule, array_elements};
 use crate::rt::{EndlessRecursion, Kernel, KernelParams, ParamBuilder, ParamValues};
 use crate::trace::{self, Agreement, IrType, Loc, Trace};
-use crate::types::MapUse;
+use crate::types::{MapUse, cluster};
 use crate::{
     Diagnostic, Error, KernelAttributes, KernelMeta, ParamDesc, ParamKind, ScalarType, SourceLocation, Target,
 };
@@ -184,6 +184,7 @@ fn dims(operation: &OperationRef<'_, '_>, name: &str) -> Option<[u32; 3]> {
 pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Error> {
     let loc = kernel.location();
     let mut attributes = kernel.attributes();
+    let in_cluster = attributes.cluster.is_some();
     // Clusters of one block are no clusters: kernels may compute the extents.
     attributes.cluster = attributes.cluster.filter(|extents| *extents != [1, 1, 1]);
     let traced = std::panic::catch_unwind(AssertUnwindSafe(|| {
@@ -191,6 +192,7 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
             trace::with(|t| {
                 t.block = attributes.block;
                 t.cluster = attributes.cluster;
+                t.in_cluster = in_cluster;
                 t.entry_registers = attributes.entry_registers();
             });
             let mut builder = ParamBuilder::default();
@@ -268,7 +270,7 @@ fn check_resources(name: &str, attributes: &KernelAttributes, target: Target, tr
             trace.error(Diagnostic::error(message).at(here()).help("on AMD use `waves_per_eu`"));
         }
     }
-    if attributes.cluster.is_some() && !(target.is_nvidia() && target.generation() >= 90) {
+    if attributes.cluster.is_some() && !cluster::exist_on(target) {
         let message = format!("kernel `{name}`: {target} has no clusters");
         trace.error(Diagnostic::error(message).at(here()).help("clusters need sm_90a or later"));
     }

@@ -9,13 +9,15 @@ use lacewing::runtime::{Error, LaunchStats};
 const SEEDS: std::ops::Range<u64> = 0..10;
 
 mod indices;
+mod peers;
 mod sync;
 mod tiles;
 
 /// The files of these kernels.
-const SOURCES: [(&str, &str); 4] = [
+const SOURCES: [(&str, &str); 5] = [
     ("faults.rs", include_str!("faults.rs")),
     ("faults/indices.rs", include_str!("faults/indices.rs")),
+    ("faults/peers.rs", include_str!("faults/peers.rs")),
     ("faults/sync.rs", include_str!("faults/sync.rs")),
     ("faults/tiles.rs", include_str!("faults/tiles.rs")),
 ];

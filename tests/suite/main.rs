@@ -21,6 +21,7 @@ mod constructs;
 mod counts;
 mod cuda;
 mod differential;
+mod distributed;
 mod exact;
 mod faults;
 mod frontend;

@@ -288,4 +288,18 @@ pub(super) const ROWS: &[OpRow] = &[
         nvvm: "nvvm.read.ptx.sreg.cluster.ctarank (PTX ISA, %cluster_ctarank)",
         rocdl: "refused",
     },
+    OpRow {
+        op: LwOp::Mapa,
+        name: "mapa",
+        about: "The address, in a block of the cluster, of what is at an address of the own block's shared memory. Where a kernel has one, its mbarriers order what was written for the whole cluster.",
+        operands: &[one("address", Constraint::Is("!llvm.ptr<3>")), one("rank", Constraint::Is("i32"))],
+        results: &[one("peer", Constraint::Is("!llvm.ptr<7>"))],
+        attributes: &[],
+        effects: Effects::Pure,
+        nvidia: Legal::From(90),
+        amd: Legal::Never("CDNA has no clusters: blocks exchange data through global memory"),
+        emulation: "the address with the rank beside it; an access through it finds the block, which must have begun and not ended, and the bounds of the member",
+        nvvm: "nvvm.mapa; mapa.shared::cluster (PTX ISA, mapa)",
+        rocdl: "refused",
+    },
 ];

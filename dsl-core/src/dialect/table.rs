@@ -105,6 +105,8 @@ pub enum LwOp {
     ClusterSync,
     /// `lw.cluster_rank`
     ClusterRank,
+    /// `lw.mapa`
+    Mapa,
     /// `lw.tcgen05_alloc`
     Tcgen05Alloc,
     /// `lw.tcgen05_dealloc`
@@ -172,6 +174,7 @@ impl LwOp {
         LwOp::Uniform,
         LwOp::ClusterSync,
         LwOp::ClusterRank,
+        LwOp::Mapa,
         LwOp::Tcgen05Alloc,
         LwOp::Tcgen05Dealloc,
         LwOp::Tcgen05RelinquishAllocPermit,
@@ -184,6 +187,8 @@ impl LwOp {
     ];
 }
 
+/// Global memory, the block's shared memory, and that of a block of the cluster.
+const ADDRESSES: &[&str] = &["!llvm.ptr<1>", "!llvm.ptr<3>", "!llvm.ptr<7>"];
 /// Registers of multiplicands: see the table of atoms.
 const MMA_SYNC_FACTORS: &[&str] =
     &["vector<2xf16>", "vector<2xbf16>", "f32", "f64", "vector<4xi8>", "vector<4xf8E4M3FN>", "vector<4xf8E5M2>"];
@@ -253,14 +258,14 @@ const COMMON: &[OpRow] = &[
         op: LwOp::Load,
         name: "load",
         about: "Loads a scalar or a short vector.",
-        operands: &[one("address", Constraint::OneOf(&["!llvm.ptr<1>", "!llvm.ptr<3>"]))],
+        operands: &[one("address", Constraint::OneOf(ADDRESSES))],
         results: &[one("value", Constraint::Any('t'))],
         attributes: &[attr("align", Constraint::IntegerAttr, "alignment that the address has, in bytes")],
         effects: Effects::Read,
         nvidia: Legal::Always,
         amd: Legal::Always,
         emulation: "a masked, checked access of each lane; one copy when the lanes are contiguous",
-        nvvm: "llvm.load with the alignment; ld.global, ld.shared (PTX ISA, ld)",
+        nvvm: "llvm.load with the alignment; ld.global, ld.shared, ld.shared::cluster (PTX ISA, ld)",
         rocdl: "llvm.load with the alignment; global_load, ds_read",
     },
     OpRow {
@@ -268,7 +273,7 @@ const COMMON: &[OpRow] = &[
         name: "load_masked",
         about: "Loads where the mask is true, else gives the other value; no access is made there.",
         operands: &[
-            one("address", Constraint::OneOf(&["!llvm.ptr<1>", "!llvm.ptr<3>"])),
+            one("address", Constraint::OneOf(ADDRESSES)),
             one("mask", Constraint::Is("i1")),
             one("other", Constraint::Any('t')),
         ],
@@ -285,17 +290,14 @@ const COMMON: &[OpRow] = &[
         op: LwOp::Store,
         name: "store",
         about: "Stores a scalar or a short vector.",
-        operands: &[
-            one("value", Constraint::Any('t')),
-            one("address", Constraint::OneOf(&["!llvm.ptr<1>", "!llvm.ptr<3>"])),
-        ],
+        operands: &[one("value", Constraint::Any('t')), one("address", Constraint::OneOf(ADDRESSES))],
         results: &[],
         attributes: &[attr("align", Constraint::IntegerAttr, "alignment that the address has, in bytes")],
         effects: Effects::Write,
         nvidia: Legal::Always,
         amd: Legal::Always,
         emulation: "a masked, checked access of each lane",
-        nvvm: "llvm.store with the alignment; st.global, st.shared (PTX ISA, st)",
+        nvvm: "llvm.store with the alignment; st.global, st.shared, st.shared::cluster (PTX ISA, st)",
         rocdl: "llvm.store with the alignment; global_store, ds_write",
     },
     OpRow {
@@ -304,7 +306,7 @@ const COMMON: &[OpRow] = &[
         about: "Stores where the mask is true.",
         operands: &[
             one("value", Constraint::Any('t')),
-            one("address", Constraint::OneOf(&["!llvm.ptr<1>", "!llvm.ptr<3>"])),
+            one("address", Constraint::OneOf(ADDRESSES)),
             one("mask", Constraint::Is("i1")),
         ],
         results: &[],
@@ -359,10 +361,7 @@ const COMMON: &[OpRow] = &[
         op: LwOp::AtomicRmw,
         name: "atomic_rmw",
         about: "Reads, modifies and writes one element at once; gives the old value.",
-        operands: &[
-            one("address", Constraint::OneOf(&["!llvm.ptr<1>", "!llvm.ptr<3>"])),
-            one("value", Constraint::Any('t')),
-        ],
+        operands: &[one("address", Constraint::OneOf(ADDRESSES)), one("value", Constraint::Any('t'))],
         results: &[one("old", Constraint::Any('t'))],
         attributes: &[
             attr(
@@ -371,7 +370,7 @@ const COMMON: &[OpRow] = &[
                 "add, sub, max, min, umax, umin, and, or, xor, exch, fadd, fmax or fmin",
             ),
             attr("ordering", Constraint::StringAttr, "relaxed, acquire, release, acq_rel or seq_cst"),
-            attr("scope", Constraint::StringAttr, "block, device or system"),
+            attr("scope", Constraint::StringAttr, "block, cluster, device or system"),
         ],
         effects: Effects::ReadWrite,
         nvidia: Legal::Always,
@@ -385,14 +384,14 @@ const COMMON: &[OpRow] = &[
         name: "atomic_cas",
         about: "Stores the desired value where the element equals the expected one; gives the old value.",
         operands: &[
-            one("address", Constraint::OneOf(&["!llvm.ptr<1>", "!llvm.ptr<3>"])),
+            one("address", Constraint::OneOf(ADDRESSES)),
             one("expected", Constraint::Any('t')),
             one("desired", Constraint::Any('t')),
         ],
         results: &[one("old", Constraint::Any('t'))],
         attributes: &[
             attr("ordering", Constraint::StringAttr, "relaxed, acquire, release, acq_rel or seq_cst"),
-            attr("scope", Constraint::StringAttr, "block, device or system"),
+            attr("scope", Constraint::StringAttr, "block, cluster, device or system"),
         ],
         effects: Effects::ReadWrite,
         nvidia: Legal::Always,
@@ -652,7 +651,7 @@ const COMMON: &[OpRow] = &[
         about: "Orders the thread's earlier accesses before its later ones for the scope.",
         operands: &[],
         results: &[],
-        attributes: &[attr("scope", Constraint::StringAttr, "block, device or system")],
+        attributes: &[attr("scope", Constraint::StringAttr, "block, cluster, device or system")],
         effects: Effects::Sync,
         nvidia: Legal::Always,
         amd: Legal::Always,

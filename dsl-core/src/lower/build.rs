@@ -279,18 +279,36 @@ pub(super) struct Builder<'m> {
     point: Point<'m>,
     target: Target,
     approximate: Attribute<'m>,
+    reaches_peers: bool,
 }
 
 impl<'m> Builder<'m> {
     /// Inserts before `op`, with its location. `approximate` is [`APPROXIMATE`] in this context.
     pub fn before(context: &'m Context, op: Op<'m>, target: Target, approximate: Attribute<'m>) -> Result<Self, Error> {
         let block = op.block().ok_or_else(|| internal("an op outside a block", vec![]))?;
-        Ok(Self { context, location: op.location(), point: Point::Before(block, op), target, approximate })
+        Ok(Self {
+            context,
+            location: op.location(),
+            point: Point::Before(block, op),
+            target,
+            approximate,
+            reaches_peers: false,
+        })
+    }
+
+    /// Says whether the kernel reaches the shared memory of other blocks.
+    pub fn for_peers(self, reaches_peers: bool) -> Self {
+        Self { reaches_peers, ..self }
+    }
+
+    /// Whether the kernel reaches the shared memory of other blocks.
+    pub fn reaches_peers(&self) -> bool {
+        self.reaches_peers
     }
 
     /// Inserts before `op`, with its location.
     pub fn ahead_of(&self, op: Op<'m>) -> Result<Self, Error> {
-        Self::before(self.context, op, self.target, self.approximate)
+        Ok(Self::before(self.context, op, self.target, self.approximate)?.for_peers(self.reaches_peers))
     }
 
     /// Whether an op's fast-math flags allow the target's approximate instruction.

@@ -32,18 +32,24 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
         }
         LwOp::MbarrierArrivePeer => {
             let operands = [shared_address(b, operand(op, 0)?)?, operand(op, 1)?];
-            // Without `.release.cluster`, which would be a full memory barrier each time: what is released
-            // is the reading of shared memory by products that have been waited for.
-            let text = "{ .reg .b32 peer; mapa.shared::cluster.u32 peer, $0, $1; \
-                        mbarrier.arrive.shared::cluster.b64 _, [peer]; }";
-            effect(b, text, "r,r,~{memory}", &operands).map(none)
+            // `.release.cluster` is a full memory barrier each time. Where no stores go to other blocks, what is
+            // released is the reading of shared memory by products that have been waited for, which needs none.
+            let release = if b.reaches_peers() { ".release.cluster" } else { "" };
+            let text = format!(
+                "{{ .reg .b32 peer; mapa.shared::cluster.u32 peer, $0, $1; \
+                 mbarrier.arrive{release}.shared::cluster.b64 _, [peer]; }}"
+            );
+            effect(b, &text, "r,r,~{memory}", &operands).map(none)
         }
         LwOp::MbarrierWait => {
             let operands = [shared_address(b, operand(op, 0)?)?, operand(op, 1)?];
             // A plain branch: with `bra.uni` ptxas schedules worse.
-            let text = "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; \
-                        @done bra over; bra again; over: }";
-            effect(b, text, "r,r,~{memory}", &operands).map(none)
+            let acquire = if b.reaches_peers() { ".acquire.cluster" } else { "" };
+            let text = format!(
+                "{{ .reg .pred done; again: mbarrier.try_wait.parity{acquire}.shared::cta.b64 done, [$0], $1; \
+                 @done bra over; bra again; over: }}"
+            );
+            effect(b, &text, "r,r,~{memory}", &operands).map(none)
         }
         LwOp::FenceProxy => {
             let text = match string(op, "kind")?.as_str() {
@@ -88,6 +94,10 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
             effect(b, &text, "~{memory}", &[]).map(none)
         }
         LwOp::ClusterRank => b.value("nvvm.read.ptx.sreg.cluster.ctarank", &[], I32, &[]).map(|value| vec![value]),
+        LwOp::Mapa => {
+            let operands = [operand(op, 0)?, operand(op, 1)?];
+            b.value("nvvm.mapa", &operands, type_of(result(op, 0)?)?, &[]).map(|value| vec![value])
+        }
         _ => Err(internal(&format!("`{}` is lowered elsewhere", name_of(op)), vec![])),
     }
 }

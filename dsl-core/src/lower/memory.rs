@@ -63,9 +63,11 @@ fn sync_scope<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Option<&'static str>, E
     let nvidia = b.target().is_nvidia();
     match string(op, "scope")?.as_str() {
         "block" => Ok(Some(if nvidia { "block" } else { "workgroup" })),
+        "cluster" if nvidia && b.target().generation() >= 90 => Ok(Some("cluster")),
+        "cluster" => Err(refuse(op, format!("{} has no clusters", b.target()), "use device")),
         "device" => Ok(Some(if nvidia { "device" } else { "agent" })),
         "system" => Ok(None),
-        other => Err(refuse(op, format!("there is no memory scope `{other}`"), "use block, device or system")),
+        other => Err(refuse(op, format!("there is no memory scope `{other}`"), "use block, cluster, device or system")),
     }
 }
 

@@ -17,8 +17,10 @@ pub(super) fn rewrite(module: &IrModule, meta: &KernelMeta) -> Result<(), Error>
     let context = module.context().get();
     let rewriter = IrRewriter::new(context);
     let approximate = Attribute::parse(context, APPROXIMATE).ok_or_else(|| internal(APPROXIMATE, vec![]))?;
-    for (op, _) in ops_inside(module.module().as_operation()) {
-        let builder = Builder::before(context, op, meta.target, approximate)?;
+    let ops = ops_inside(module.module().as_operation());
+    let reaches_peers = ops.iter().any(|(op, _)| name_of(*op) == "lw.mapa");
+    for (op, _) in ops {
+        let builder = Builder::before(context, op, meta.target, approximate)?.for_peers(reaches_peers);
         if let Some(values) = replacement(&builder, op, meta)? {
             if values.len() != op.result_count() {
                 return Err(internal(&format!("`{}` was lowered to the wrong number of values", name_of(op)), vec![]));
@@ -119,7 +121,8 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         | LwOp::Setmaxnreg
         | LwOp::Uniform
         | LwOp::ClusterSync
-        | LwOp::ClusterRank => hopper::lower(b, op, which),
+        | LwOp::ClusterRank
+        | LwOp::Mapa => hopper::lower(b, op, which),
         LwOp::Tcgen05Alloc
         | LwOp::Tcgen05Dealloc
         | LwOp::Tcgen05RelinquishAllocPermit

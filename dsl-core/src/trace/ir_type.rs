@@ -13,6 +13,8 @@ pub enum Space {
     Global,
     /// Shared memory (LDS): `!llvm.ptr<3>`.
     Shared,
+    /// Shared memory of any block of the cluster: `!llvm.ptr<7>`.
+    Cluster,
 }
 
 /// The MLIR type of a traced value, as data.
@@ -52,6 +54,7 @@ impl IrType {
                 match space {
                     Space::Global => 1,
                     Space::Shared => 3,
+                    Space::Cluster => 7,
                 },
             ),
         }

@@ -107,6 +107,8 @@ pub struct Trace {
     pub(crate) block: [u32; 3],
     /// Blocks of a cluster in x, y, z, if the kernel asks for clusters.
     pub(crate) cluster: Option<[u32; 3]>,
+    /// Whether the kernel asks for clusters, be it of one block.
+    pub(crate) in_cluster: bool,
     /// Registers that a thread starts with, where the kernel's attributes decide it.
     pub(crate) entry_registers: Option<u32>,
     /// How the kernel uses its tensor maps, so far.
@@ -163,6 +165,7 @@ pub(crate) fn run<R>(target: Target, body: impl FnOnce() -> R) -> Result<(Trace,
         shared: crate::types::SharedLayout::default(),
         block: [0; 3],
         cluster: None,
+        in_cluster: false,
         entry_registers: None,
         maps: Vec::new(),
         made: 0,

@@ -2,10 +2,11 @@
 
 use std::panic::Location;
 
+use super::hopper::cluster;
 use super::place::{Access, Place, Writable};
 use super::{F32, F64, I32, I64, Index, Scalar, U32, U64};
-use crate::ScalarType;
 use crate::trace::{self, Attr, IrType, Loc, Space};
+use crate::{Diagnostic, ScalarType};
 
 /// How an atomic access orders the thread's other accesses, as in C++ and Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +40,8 @@ impl Ordering {
 pub enum Scope {
     /// The threads of the block.
     Block,
+    /// The threads of the blocks of the cluster (sm_90 and later).
+    Cluster,
     /// The threads of the device.
     Device,
     /// The device, the host and other devices.
@@ -46,9 +49,23 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub(crate) fn name(self) -> &'static str {
+    /// It as an attribute of an op; a scope that the chip has none of is an error.
+    pub(super) fn attribute(self, loc: Loc) -> (&'static str, Attr) {
+        let target = trace::with(|t| t.target());
+        if self == Self::Cluster && target.is_some_and(|target| !cluster::exist_on(target)) {
+            let message = format!("{} has no clusters", target.map_or_else(String::new, |target| target.to_string()));
+            trace::error(
+                loc,
+                Diagnostic::error(message).help("use `Scope::Device`, which holds the cluster's blocks too"),
+            );
+        }
+        ("scope", Attr::Str(self.name().to_owned()))
+    }
+
+    fn name(self) -> &'static str {
         match self {
             Self::Block => "block",
+            Self::Cluster => "cluster",
             Self::Device => "device",
             Self::System => "system",
         }
@@ -96,21 +113,23 @@ impl AtomicInt for I64 {}
 impl AtomicInt for Index {}
 impl AtomicInt for U64 {}
 
-fn ordered(ordering: Ordering, scope: Scope) -> [(&'static str, Attr); 2] {
-    [("ordering", Attr::Str(ordering.name().to_owned())), ("scope", Attr::Str(scope.name().to_owned()))]
+fn ordered(ordering: Ordering, scope: Scope, loc: Loc) -> [(&'static str, Attr); 2] {
+    [("ordering", Attr::Str(ordering.name().to_owned())), scope.attribute(loc)]
 }
 
 /// Who sees an atomic access that names no scope.
 fn default_scope<A: Access>() -> Scope {
     match A::SPACE {
         Space::Global => Scope::Device,
-        Space::Shared => Scope::Block,
+        // In a cluster others may have the element, too.
+        Space::Shared if cluster::blocks() == 1 => Scope::Block,
+        Space::Shared | Space::Cluster => Scope::Cluster,
     }
 }
 
 impl<T: Scalar, A: Access> Place<T, A> {
     fn rmw(self, kind: &str, value: T, ordering: Ordering, scope: Scope, loc: Loc) -> T {
-        let [ordering, scope] = ordered(ordering, scope);
+        let [ordering, scope] = ordered(ordering, scope, loc);
         let attributes = [("kind", Attr::Str(kind.to_owned())), ordering, scope];
         let operands = [self.address(), value.raw()];
         T::from_raw(trace::emit1("lw.atomic_rmw", &operands, IrType::Scalar(T::TYPE), &attributes, loc))
@@ -122,7 +141,8 @@ macro_rules! rmw {
         impl<T: Scalar, A: Access> Place<T, A> { $(
             $(#[$doc])*
             ///
-            /// Relaxed, and visible to the device (in shared memory: to the block). Gives the old element.
+            /// Relaxed, and visible to the device (in shared memory: to the cluster, or to the block where there is none). Gives
+            /// the old element.
             #[track_caller]
             pub fn $name(self, value: T) -> T
             where
@@ -194,7 +214,7 @@ impl<T: Scalar, A: Access> Place<T, A> {
         let float = T::TYPE.is_float();
         let convert = |value, ty| if float { trace::emit1("arith.bitcast", &[value], ty, &[], loc) } else { value };
         let operands = [self.address(), convert(expected.raw(), bits), convert(desired.raw(), bits)];
-        let old = trace::emit1("lw.atomic_cas", &operands, bits, &ordered(ordering, scope), loc);
+        let old = trace::emit1("lw.atomic_cas", &operands, bits, &ordered(ordering, scope, loc), loc);
         T::from_raw(convert(old, IrType::Scalar(T::TYPE)))
     }
 }

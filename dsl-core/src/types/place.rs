@@ -24,6 +24,9 @@ pub struct GlobalWrite;
 /// Places of shared memory (LDS).
 #[derive(Clone, Copy, Debug)]
 pub struct InShared;
+/// Places of the shared memory of a block of the cluster: what `.of_block(rank)` gives.
+#[derive(Clone, Copy, Debug)]
+pub struct InCluster;
 
 impl Access for GlobalRead {
     const SPACE: Space = Space::Global;
@@ -33,6 +36,9 @@ impl Access for GlobalWrite {
 }
 impl Access for InShared {
     const SPACE: Space = Space::Shared;
+}
+impl Access for InCluster {
+    const SPACE: Space = Space::Cluster;
 }
 
 /// An [`Access`] that allows stores.
@@ -44,6 +50,7 @@ impl Access for InShared {
 pub trait Writable: Access {}
 impl Writable for GlobalWrite {}
 impl Writable for InShared {}
+impl Writable for InCluster {}
 
 /// An [`Access`] to global memory.
 #[diagnostic::on_unimplemented(
@@ -123,7 +130,7 @@ fn address_unit(ty: ScalarType) -> &'static str {
     }
 }
 
-/// The address `index` elements after `base`; `index` is an `I64`, or an `I32` in shared memory, and `None`
+/// The address `index` elements after `base`; `index` is an `I64`, or an `I32` in shared memory of any block, and `None`
 /// stands for 0. It is made once: see [`trace::once`].
 pub(crate) fn element_address(
     space: Space,
@@ -208,7 +215,7 @@ impl<T: Scalar, A: Access> Place<T, A> {
         let index = match (A::SPACE, elements.coordinate(loc)) {
             (_, Coord::Known(0)) => None,
             (Space::Global, index) => Some(index.wide(loc)),
-            (Space::Shared, index) => Some(index.narrow(loc)),
+            (Space::Shared | Space::Cluster, index) => Some(index.narrow(loc)),
         };
         Self::new(element_address(A::SPACE, T::TYPE, self.address, index, loc))
     }
@@ -385,6 +392,9 @@ not_indexed! {
     [T: Scalar] super::SharedSlice<T>;
     [T: Scalar, const N: usize] super::SharedArray<T, N>;
     [T: Scalar, const R: usize, const C: usize, const P: usize] super::SharedTile<T, R, C, P>;
+    [T: Scalar] super::Peer<super::SharedSlice<T>>;
+    [T: Scalar, const N: usize] super::Peer<super::SharedArray<T, N>>;
+    [T: Scalar, const R: usize, const C: usize, const P: usize] super::Peer<super::SharedTile<T, R, C, P>>;
 }
 
 macro_rules! single_indices {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::Scalar;
-use super::place::{self, Coord, InShared, Indices, Place};
+use super::place::{self, Access, Coord, InShared, Indices, Place};
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Attr, IrType, Loc, Operand, RawValue, Space};
 use crate::{Diagnostic, ScalarType};
@@ -172,13 +172,13 @@ pub fn shared<S: Shared>() -> S {
 }
 
 /// The address of the element at `index` of a piece with these extents and strides (in elements).
-fn element<T: Scalar, const R: usize>(
+pub(super) fn element<T: Scalar, A: Access, const R: usize>(
     base: RawValue,
     index: [Coord; R],
     extents: [usize; R],
     strides: [usize; R],
     loc: Loc,
-) -> Place<T, InShared> {
+) -> Place<T, A> {
     for (dim, (coordinate, extent)) in index.iter().zip(extents).enumerate() {
         if let Coord::Known(value) = *coordinate
             && usize::try_from(value).map_or(true, |value| value >= extent)
@@ -187,7 +187,7 @@ fn element<T: Scalar, const R: usize>(
             let diagnostic =
                 if R > 1 { diagnostic.label(format!("in dimension {dim}")) } else { diagnostic.label("out of range") };
             trace::error(loc, diagnostic);
-            return Place::new(trace::refused(IrType::Pointer(Space::Shared), loc));
+            return Place::new(trace::refused(IrType::Pointer(A::SPACE), loc));
         }
     }
     // What is known is added up on the host, and added last: there it is an immediate of the access.
@@ -200,7 +200,7 @@ fn element<T: Scalar, const R: usize>(
             _ => terms.push(place::scaled(coordinate.narrow(loc), known(stride as i64), ScalarType::I32, loc)),
         }
     }
-    let address = |base, index| place::element_address(Space::Shared, T::TYPE, base, index, loc);
+    let address = |base, index| place::element_address(A::SPACE, T::TYPE, base, index, loc);
     let base = address(base, place::sum(terms, ScalarType::I32, loc).map(Operand::from));
     Place::new(address(base, Some(known(fixed))))
 }
@@ -208,8 +208,8 @@ fn element<T: Scalar, const R: usize>(
 /// A run of shared memory whose length is a host value of the trace.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedSlice<T: Scalar> {
-    base: RawValue,
-    length: usize,
+    pub(super) base: RawValue,
+    pub(super) length: usize,
     element: PhantomData<T>,
 }
 
@@ -266,7 +266,7 @@ impl<T: Scalar> SharedSlice<T> {
 /// `N` elements of shared memory: a field of a `#[derive(Shared)]` struct.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedArray<T: Scalar, const N: usize> {
-    base: RawValue,
+    pub(super) base: RawValue,
     element: PhantomData<T>,
 }
 
@@ -301,7 +301,7 @@ impl<T: Scalar, const N: usize> SharedArray<T, N> {
 /// column fall into different banks.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedTile<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize = COLUMNS> {
-    base: RawValue,
+    pub(super) base: RawValue,
     element: PhantomData<T>,
 }
 

@@ -39,7 +39,8 @@ pub fn sched_barrier() {
 /// Orders the thread's earlier accesses before its later ones, as threads in the scope see them.
 #[track_caller]
 pub fn fence(scope: Scope) {
-    trace::emit0("lw.fence", &[], &[("scope", Attr::Str(scope.name().to_owned()))], Location::caller());
+    let loc = Location::caller();
+    trace::emit0("lw.fence", &[], &[scope.attribute(loc)], loc);
 }
 
 /// Waits until the launch before this one on the stream is through and all that it wrote is visible.

@@ -104,6 +104,7 @@ impl Scene<'_> {
             }
             FaultKind::Async(broken) => self.async_fault(warp, pc, broken),
             FaultKind::At { pc, kind } => return self.fault_of(warp, *pc, lane, kind),
+            FaultKind::OfBlock { rank, kind } => return self.of_block(*rank, self.fault_of(warp, pc, lane, kind)),
             FaultKind::Race { conflict, access, touch } => {
                 let shape = *self.program.access(*access);
                 self.race((warp, pc), conflict, *touch, &shape)

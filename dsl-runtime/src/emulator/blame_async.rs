@@ -2,7 +2,7 @@
 
 use super::asynchronous::fault::AsyncFault;
 use super::asynchronous::mbarrier::{LIMIT, Overflow};
-use super::asynchronous::op::AsyncOp;
+use super::asynchronous::op::{AsyncOp, PeerOp};
 use super::asynchronous::state::{LateFault, Wait, entry_registers};
 use super::blame::Scene;
 use super::exec::warp::{Fault, FaultKind};
@@ -37,6 +37,42 @@ impl Scene<'_> {
             AsyncOp::Wgmma(_) => Some("wgmma"),
             op => Self::tensor_noun(op),
         }
+    }
+
+    /// What an operation on another block's shared memory is called, and the kind of a report on that block.
+    fn visit(&self, pc: Pc) -> (&'static str, ReportKind) {
+        match self.async_op(pc) {
+            Some(AsyncOp::Peer(PeerOp::Load { .. })) => ("read", ReportKind::Cluster),
+            Some(AsyncOp::Peer(PeerOp::Store { .. })) => ("write", ReportKind::Cluster),
+            Some(AsyncOp::Peer(PeerOp::Atomic(_))) => ("atomic", ReportKind::Cluster),
+            _ => ("arrival", ReportKind::Mbarrier),
+        }
+    }
+
+    /// The block's rank in its cluster.
+    pub(super) fn rank(&self) -> u32 {
+        let [x, y, z] = std::array::from_fn(|axis| {
+            let extent = self.program.cluster.get(axis).copied().unwrap_or(1).max(1);
+            self.block.get(axis).copied().unwrap_or(0) % extent
+        });
+        let [nx, ny, _] = self.program.cluster;
+        (z * ny + y) * nx + x
+    }
+
+    /// The report of an access, where the memory is that of another block.
+    pub(super) fn of_block(&self, rank: u32, mut report: Report) -> Report {
+        if let Some(address) = &report.address {
+            // Each message on an access names the member once.
+            let name = format!("`{}`", address.allocation);
+            report.message = report.message.replacen(&name, &format!("{name} of block {rank} of the cluster"), 1);
+        }
+        if report.kind == ReportKind::Uninitialized {
+            report.help = Some(format!(
+                "let block {rank} write it, and put a `cluster_sync()` between that and this: a `barrier()` orders the \
+                 threads of one block alone"
+            ));
+        }
+        report
     }
 
     /// The name of an mbarrier: that of its member of shared memory, with an index where the member has several.
@@ -132,7 +168,7 @@ impl Scene<'_> {
             ),
             _ => {
                 report.notes.push(format!("the {noun} was by {}", self.author(earlier)));
-                let edge = match earlier.warp() % self.program.warps().max(1) == warp {
+                let edge = match earlier.warp() == self.component(warp) {
                     true => format!("both are of warp {warp}, and nothing waits for the first between them"),
                     false => "no barrier, mbarrier or wait orders the two".to_owned(),
                 };
@@ -201,19 +237,32 @@ impl Scene<'_> {
                 "expect exactly the bytes that the copies of the phase bring",
             ),
             F::NoSuchRank { rank, blocks } => (
-                ReportKind::BadLaunch,
-                format!("block {rank} of a cluster of {blocks}"),
+                ReportKind::Cluster,
+                format!("block {} of a cluster of {blocks}", rank.cast_signed()),
                 "ranks count from 0; set the cluster's size by `#[kernel(cluster = [..])]`",
             ),
+            F::NotBegun { rank } => {
+                notes.push("a block's shared memory is there from its begin to its end, and a cluster's blocks begin one by one".into());
+                (
+                    ReportKind::Cluster,
+                    format!(
+                        "nothing orders this {} behind the begin of block {rank} of the cluster, and of its shared memory",
+                        self.visit(pc).0
+                    ),
+                    "put a `cluster_sync()` before the first access to other blocks' shared memory, behind what they write \
+                     there for it",
+                )
+            }
             F::BlockEnded { rank } => (
-                ReportKind::Mbarrier,
+                self.visit(pc).1,
                 format!("block {rank} of the cluster has ended, and its shared memory with it"),
                 "let no block end before the others are done with it: `pipeline.drain(..)`, or a last `cluster_sync()`",
             ),
             F::MayHaveEnded { rank } => (
-                ReportKind::Mbarrier,
+                self.visit(pc).1,
                 format!(
-                    "nothing orders this arrival before the end of block {rank} of the cluster, and of its shared memory"
+                    "nothing orders this {} before the end of block {rank} of the cluster, and of its shared memory",
+                    self.visit(pc).0
                 ),
                 "let no block end before the others are done with it: `pipeline.drain(..)`, or a last `cluster_sync()`",
             ),

@@ -56,9 +56,24 @@ impl Scene<'_> {
         })
     }
 
-    /// What two threads of a block lack, and what to do.
+    /// A warp of the block as a component of the clocks.
+    pub(super) fn component(&self, warp: u32) -> u32 {
+        self.rank() * self.program.warps().max(1) + warp
+    }
+
+    /// What two threads lack, and what to do.
     fn unordered(&self, earlier: Epoch, warp: u32) -> (String, &'static str) {
         let warps = self.program.warps().max(1);
+        let (block, own) = (earlier.warp() / warps, self.rank());
+        if block != own {
+            let edge = format!(
+                "blocks {block} and {own} of the cluster meet at no `cluster_sync()` between the two; a `barrier()` orders \
+                 the threads of one block alone"
+            );
+            let help = "put a `cluster_sync()` between the two, or let the first arrive behind its access at an mbarrier of the \
+                        second's block (`arrive_at`), where the second waits before its own";
+            return (edge, help);
+        }
         let first = earlier.warp() % warps;
         if first == warp {
             let help = match warps {

@@ -393,9 +393,10 @@ impl Grid<'_> {
                 width: program.target.warp_size(),
                 blocks: blocks as usize,
                 lockstep: program.target.is_amd(),
-                has_atomics: program.atomics.iter().any(|op| op.shared),
+                has_atomics: program.has_shared_atomics(),
                 has_matrices: !program.matrix_loads.is_empty(),
                 asynchronous: program.has_async,
+                reaches_peers: program.reaches_peers(),
             }))
         });
         let mixed = races.is_some() && self.global.0.iter().any(|view| view.is_mixed);

@@ -2,7 +2,7 @@
 
 use lacewing_core::{Error, ScalarType, SourceLocation, Target, Traced};
 
-use super::asynchronous::op::{AsyncOp, OperandA, SharedOperand, TensorCopyOp};
+use super::asynchronous::op::{AsyncOp, OperandA, PeerOp, SharedOperand, TensorCopyOp};
 use super::asynchronous::tcgen05::TensorOp;
 use super::decode;
 use super::exec::atom::AtomOp;
@@ -221,11 +221,30 @@ impl Program {
             Op::Atomic { table } => {
                 self.atomics.get(table as usize).filter(|op| op.shared == of_shared).map(|op| op.access)
             }
+            Op::Async { table } if of_shared => match self.asynchronous.get(table as usize) {
+                Some(AsyncOp::Peer(op)) => Some(op.access()),
+                _ => None,
+            },
             _ => None,
         });
         let sizes = accesses.filter_map(|access| self.accesses.get(access as usize));
         let smallest = sizes.map(|access| (access.bytes | access.align).trailing_zeros()).min();
         smallest.unwrap_or(2).min(2)
+    }
+
+    /// Accesses to the shared memory of other blocks of the cluster.
+    fn peers(&self) -> impl Iterator<Item = &PeerOp> {
+        self.asynchronous.iter().filter_map(|op| if let AsyncOp::Peer(op) = op { Some(op) } else { None })
+    }
+
+    /// Whether threads access the shared memory of other blocks of the cluster.
+    pub(crate) fn reaches_peers(&self) -> bool {
+        self.peers().next().is_some()
+    }
+
+    /// Whether there are read-modify-writes of shared memory.
+    pub(crate) fn has_shared_atomics(&self) -> bool {
+        self.atomics.iter().any(|op| op.shared) || self.peers().any(|op| matches!(op, PeerOp::Atomic(_)))
     }
 
     /// Whether the kernel both loads from a tensor and stores to it.
@@ -615,6 +634,23 @@ impl Program {
                     v.masks(&[op.accumulate]);
                     v.require(op.n.is_multiple_of(8) && op.k.is_multiple_of(op.ty.step()) && op.k > 0);
                     v.require(matches!(op.m, 64 | 128) && op.n <= 256);
+                }
+            }
+            AsyncOp::Peer(op) => {
+                slot(v, op.rank());
+                op.mask().iter().for_each(|mask| v.masks(&[*mask]));
+                match op {
+                    PeerOp::Load { d: value, address, access, .. } | PeerOp::Store { value, address, access, .. } => {
+                        v.value_access(*value, *address, 1, *access);
+                    }
+                    PeerOp::Atomic(op) => {
+                        for value in [op.d, op.value, op.expected] {
+                            v.value_access(value, op.address, 1, op.access);
+                        }
+                        // A read-modify-write replaces one aligned element.
+                        let natural = v.access(op.access).is_some_and(|a| a.align == a.bytes && a.bytes <= 8);
+                        v.require(natural && op.shared);
+                    }
                 }
             }
             AsyncOp::Landed { value, slots } => v.slots(*value, *slots),

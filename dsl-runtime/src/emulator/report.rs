@@ -53,6 +53,9 @@ pub enum ReportKind {
     Warpgroup,
     /// Tensor memory that is used against its rules: lanes of another warp, allocations that are freed twice or never.
     TensorMemory,
+    /// A block of the cluster whose shared memory is accessed and that is not there: a rank outside of the cluster, a block that
+    /// may not have begun or may have ended.
+    Cluster,
     /// A value that must be the same in all lanes of a warp and is not.
     NotUniform,
     /// Arguments or grid that do not fit the kernel.
@@ -85,6 +88,7 @@ impl ReportKind {
             Self::InFlight => "value in flight",
             Self::Warpgroup => "warpgroup",
             Self::TensorMemory => "tensor memory",
+            Self::Cluster => "cluster",
             Self::NotUniform => "not uniform",
             Self::BadLaunch => "bad launch",
         }

@@ -5,6 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::asynchronous::op::AsyncOp;
 use super::exec::warp::{BlockMemory, Warp};
 use super::op::{Op, Pc};
 use super::program::Program;
@@ -64,12 +65,10 @@ fn sees_shared_memory_alone(program: &Program, first: Pc) -> bool {
     let Some(last) = end_of_loop(program, first) else { return false };
     let body = program.ops.get(first as usize..last as usize).unwrap_or_default();
     body.iter().all(|op| match op {
-        Op::LoadGlobal { .. }
-        | Op::CopyAsync { .. }
-        | Op::Async { .. }
-        | Op::Barrier
-        | Op::NamedSync { .. }
-        | Op::NamedArrive { .. } => false,
+        Op::Async { table } => matches!(program.asynchronous.get(*table as usize), Some(AsyncOp::Peer(_))),
+        Op::LoadGlobal { .. } | Op::CopyAsync { .. } | Op::Barrier | Op::NamedSync { .. } | Op::NamedArrive { .. } => {
+            false
+        }
         Op::Atomic { table } => program.atomics.get(*table as usize).is_some_and(|atomic| atomic.shared),
         _ => true,
     })

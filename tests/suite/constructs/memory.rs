@@ -104,10 +104,29 @@ fn atomic_orders(n: TensorMut<I32, 1>) {
     let _ = n.at(0).atomic_exch_with(one, Ordering::Release, Scope::Device);
 }
 
+#[kernel(block = [32, 1, 1], cluster = [4, 1, 1])]
+fn other_blocks(y: TensorMut<I32, 1>) {
+    let tile = shared_array_named::<I32>("tile", 64);
+    let swizzled = SwizzledTile::<BF16>::new("swizzled", 8, 64);
+    let i = thread_id(X);
+    tile.at(i).store(i);
+    cluster_sync();
+    let next = (*cluster_rank() + 1) % 4;
+    let there = tile.of_block(next);
+    let sum = there.at(i).load() + there.at(3).load() + tile.at(i).of_block(2).load();
+    there.at(i * 2).store_vec(Vector::<I32, 2>::splat(sum));
+    let old = there.at(0).atomic_add(sum) + there.at(1).atomic_add_with(sum, Ordering::AcqRel, Scope::Cluster);
+    swizzled.of_block(i % 4).at((i % 8, 0)).store_if(i < 8, BF16::from(1.0));
+    fence(Scope::Cluster);
+    cluster_sync();
+    y.at(i).store(old);
+}
+
 constructs! {
     "shared memory" {
         struct_with_unions: shared_struct::new();
         slices: shared_slices::new(128);
+        of_other_blocks: other_blocks::new(), on SM_90A;
     }
     "tensors" {
         elements_of_tensors: tensor_access::new();

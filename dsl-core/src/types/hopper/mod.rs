@@ -5,7 +5,8 @@
 //! matrix product follow from it, so that no kernel states either.
 
 mod barriers;
-mod cluster;
+pub(crate) mod cluster;
+mod peer;
 mod pipeline;
 mod roles;
 mod schedule;
@@ -15,6 +16,7 @@ mod wgmma;
 
 pub use barriers::{BarrierSetup, Mbarrier, ProxyFence, fence_proxy};
 pub use cluster::{cluster_rank, cluster_sync};
+pub use peer::Peer;
 pub use pipeline::{Cursor, Pipeline, UniformIndex};
 pub use roles::{WarpgroupRole, warpgroup_roles};
 pub use schedule::{Schedule, Ticket, TileOrder};

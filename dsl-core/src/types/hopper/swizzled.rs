@@ -8,7 +8,7 @@ use crate::layout::{ComposedLayout, Layout, LayoutError, Nested, Term};
 use crate::rt::{Carried, State, Visitor};
 use crate::trace::{self, Constant, IrType, Loc, RawValue, Space};
 use crate::types::arith::{self, Binary};
-use crate::types::place::{self, Coord, Coordinate, InShared, Indices, Place};
+use crate::types::place::{self, Access, Coord, Coordinate, InShared, Indices, Place};
 use crate::types::shared::SharedAlloc;
 use crate::types::{I32, KernelMath, Scalar};
 use crate::{Diagnostic, ScalarType};
@@ -85,7 +85,11 @@ impl<T: Scalar> Carried for SwizzledTile<T> {}
 
 /// An address `bytes` bytes (an `i32`) further.
 pub(super) fn advance(base: RawValue, bytes: RawValue, loc: Loc) -> RawValue {
-    place::element_address(Space::Shared, ScalarType::U8, base, Some(bytes), loc)
+    advance_in(Space::Shared, base, bytes, loc)
+}
+
+fn advance_in(space: Space, base: RawValue, bytes: RawValue, loc: Loc) -> RawValue {
+    place::element_address(space, ScalarType::U8, base, Some(bytes), loc)
 }
 
 pub(super) fn int(value: usize, loc: Loc) -> RawValue {
@@ -183,7 +187,11 @@ impl<T: Scalar> SwizzledTile<T> {
     /// The element at `(row, column)`. The 16 bytes from a column that is a multiple of 16 bytes lie together.
     #[track_caller]
     pub fn at(&self, index: impl Indices<2>) -> Place<T, InShared> {
-        let loc = Location::caller();
+        self.place(index, Location::caller())
+    }
+
+    /// The same in the memory that the tile's base points into.
+    pub(super) fn place<A: Access>(&self, index: impl Indices<2>, loc: Loc) -> Place<T, A> {
         let mut math = KernelMath::<I32>::at([], loc);
         let part = |coordinate: Coord| match coordinate {
             Coord::Known(value) => Term::Known(value),
@@ -194,10 +202,10 @@ impl<T: Scalar> SwizzledTile<T> {
             Ok(layout.index_with(&Nested::Tuple(vec![row, column]), &mut math)?.materialize(&mut math))
         });
         match offset {
-            Ok(offset) => Place::new(advance(self.base, offset.raw(), loc)),
+            Ok(offset) => Place::new(advance_in(A::SPACE, self.base, offset.raw(), loc)),
             Err(error) => {
                 trace::error(loc, Diagnostic::error(error.to_string()));
-                Place::new(trace::refused(IrType::Pointer(Space::Shared), loc))
+                Place::new(trace::refused(IrType::Pointer(A::SPACE), loc))
             }
         }
     }

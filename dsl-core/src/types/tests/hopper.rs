@@ -149,6 +149,52 @@ fn schedules_that_cannot_be_are_refused() {
     assert_eq!(found, ["work that is drawn from a counter, in a cluster", "groups of no rows of tiles", draws]);
 }
 
+/// What is wrong with a body in a cluster, by the chip.
+fn in_a_cluster(target: Target, cluster: Option<[u32; 3]>, body: impl Fn(()) + Clone) -> Vec<String> {
+    let location = std::panic::Location::caller();
+    let attributes =
+        KernelAttributes { block: [64, 1, 1], min_blocks: None, max_regs: None, waves_per_eu: None, cluster };
+    messages(trace_kernel(&Closure { body, attributes, location, params: std::marker::PhantomData }, target))
+}
+
+#[test]
+fn blocks_that_a_cluster_does_not_have_are_refused() {
+    let body = |(): ()| {
+        let tile = shared_array::<I32>(8);
+        let _ = tile.of_block(4).at(0);
+        let _ = tile.of_block(-1).at(0);
+        let _ = tile.at(0).of_block(I32::from(7));
+        let _ = tile.of_block(3).at(8);
+        let _ = SwizzledTile::<BF16>::new("tile", 8, 64).of_block(Uniform::<I32>::from(4)).at((0, 0));
+    };
+    let found = in_a_cluster(Target::SM_90A, Some([2, 2, 1]), body);
+    let block = |rank: i32| format!("block {rank} of a cluster of 4");
+    assert_eq!(found, [block(4), block(-1), block(7), "shared-memory index 8 of 8".to_owned(), block(4)]);
+}
+
+#[test]
+fn other_blocks_are_reached_in_clusters_alone() {
+    let body = |(): ()| {
+        let tile = shared_array::<I32>(8);
+        tile.of_block(0).at(0).store(I32::from(1));
+    };
+    // The extents of a cluster may be computed, and be 1.
+    assert_eq!(in_a_cluster(Target::SM_90A, Some([1, 1, 1]), body), ["no error"]);
+    let none = "this kernel has no cluster, and so no way to another block's shared memory";
+    assert_eq!(in_a_cluster(Target::SM_90A, None, body), [none]);
+    for target in [Target::SM_80, Target::GFX942] {
+        let none = format!("{target} has no clusters, and so no way to another block's shared memory");
+        assert_eq!(in_a_cluster(target, None, body), [none]);
+    }
+    let scopes = |(): ()| {
+        fence(Scope::Cluster);
+        let one = I32::from(1);
+        let _ = shared_array::<I32>(1).at(0).atomic_add_with(one, Ordering::Relaxed, Scope::Cluster);
+    };
+    assert_eq!(in_a_cluster(Target::SM_100A, None, scopes), ["no error"]);
+    assert_eq!(in_a_cluster(Target::SM_80, None, scopes), ["sm_80 has no clusters"; 2]);
+}
+
 #[test]
 fn shapes_that_do_not_multiply_are_refused() {
     let found = messages(on_hopper(|(): ()| {

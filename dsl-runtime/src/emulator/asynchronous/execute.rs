@@ -133,6 +133,7 @@ pub(crate) fn execute<I: Isa>(
         AsyncOp::ClusterSync { arrive, wait } => {
             whole(existing, mask).and_then(|()| context.cluster_sync(*arrive, *wait))
         }
+        AsyncOp::Peer(op) => context.peer(op),
         AsyncOp::Tensor(op) => tcgen05::execute::<I>(&mut context, op, existing),
         AsyncOp::Landed { value, slots } => context.landed(*value, *slots),
         AsyncOp::WgmmaWait { .. } | AsyncOp::Uniform { .. } | AsyncOp::NamedBarrier { .. } => Ok(Flow::Next),
@@ -426,7 +427,7 @@ impl Context<'_, '_, '_> {
             let races = self.state.races;
             if let Some(races) = races.filter(|_| rank != self.block.rank) {
                 let moment = races.borrow().moment_of(Toucher { warp: self.warp, lane, pc: self.pc });
-                self.state.arrives_from_afar(rank, moment, self.pc);
+                self.state.comes_from_afar(rank, moment, self.pc);
             }
             let Some(barrier) = self.state.barrier(rank, at) else { continue };
             if let Some(races) = races {

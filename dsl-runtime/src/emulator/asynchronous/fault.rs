@@ -21,9 +21,11 @@ pub(crate) enum AsyncFault {
     BarrierOverflow { address: u32, overflow: Overflow, count: u32, bytes: i64 },
     /// There is no such block in the cluster.
     NoSuchRank { rank: u32, blocks: u32 },
+    /// Nothing says that a block has begun whose memory is accessed.
+    NotBegun { rank: u32 },
     /// All warps of that block have ended.
     BlockEnded { rank: u32 },
-    /// That block has not waited for this arrival before its end.
+    /// That block has not waited for this arrival or access before its end.
     MayHaveEnded { rank: u32 },
     /// A value that must be the same in all lanes is not.
     NotUniform { what: &'static str, values: [u32; 2] },

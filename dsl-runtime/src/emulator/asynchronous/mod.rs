@@ -12,6 +12,7 @@
 //! tensor_memory a block's tensor memory: allocations, cells, who touched them
 //! tcgen05       operations on it, and the products that sum there
 //! execute       one operation of a warp
+//! peer          accesses to the shared memory of other blocks of the cluster
 //! fault         the rules that these operations have
 //! ```
 //!
@@ -24,6 +25,7 @@ pub(crate) mod fault;
 pub(crate) mod mbarrier;
 pub(crate) mod op;
 pub(crate) mod operand;
+mod peer;
 mod product;
 pub(crate) mod state;
 pub(crate) mod tcgen05;

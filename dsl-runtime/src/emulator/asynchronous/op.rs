@@ -4,7 +4,8 @@ use lacewing_core::atoms::WgmmaSpec;
 
 pub(crate) use super::operand::SharedLayout;
 use super::tcgen05::TensorOp;
-use crate::emulator::lanes::Reg;
+use crate::emulator::lanes::{MaskReg, Reg};
+use crate::emulator::op::AtomicOp;
 
 /// One operation. `access` is the shape of the access to shared memory.
 #[derive(Clone, Debug)]
@@ -39,10 +40,49 @@ pub(crate) enum AsyncOp {
     NamedBarrier { id: u32, index: Reg, threads: u32, sync: bool },
     /// The barrier of the cluster.
     ClusterSync { arrive: bool, wait: bool },
+    /// An access to the shared memory of a block of the cluster.
+    Peer(PeerOp),
     /// An operation on tensor memory.
     Tensor(TensorOp),
     /// A value that must not be in flight.
     Landed { value: Reg, slots: u32 },
+}
+
+/// An access to the shared memory of a block of the cluster. The slot behind the address has the block's rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PeerOp {
+    Load { d: Reg, address: Reg, mask: MaskReg, access: u32 },
+    Store { value: Reg, address: Reg, mask: MaskReg, access: u32 },
+    Atomic(AtomicOp),
+}
+
+impl PeerOp {
+    pub(crate) fn access(&self) -> u32 {
+        match self {
+            Self::Load { access, .. } | Self::Store { access, .. } => *access,
+            Self::Atomic(op) => op.access,
+        }
+    }
+
+    pub(crate) fn address(&self) -> Reg {
+        match self {
+            Self::Load { address, .. } | Self::Store { address, .. } => *address,
+            Self::Atomic(op) => op.address,
+        }
+    }
+
+    /// The slot with the block's rank.
+    pub(crate) fn rank(&self) -> Reg {
+        self.address() + 1
+    }
+
+    /// The lanes that take part, where not all do.
+    pub(crate) fn mask(&self) -> Option<MaskReg> {
+        match self {
+            Self::Load { mask, .. } | Self::Store { mask, .. } => Some(*mask),
+            Self::Atomic(_) => None,
+        }
+    }
 }
 
 /// What a proxy fence is for.

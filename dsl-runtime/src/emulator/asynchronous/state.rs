@@ -49,8 +49,9 @@ pub(crate) struct BlockState {
     /// Of each warpgroup, the component of its products in the clocks, and the tick at which each was computed.
     pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
     pub(crate) tensor: TensorMemory,
-    /// The last arrival of each warp of another block, by the warp's component of the clocks: when and where.
-    arrivals: BTreeMap<u32, (Epoch, Pc)>,
+    /// What each thread of another block did here last, by an arrival or an access: when and where. Several lanes at once
+    /// are one more thread.
+    visits: BTreeMap<u32, (Epoch, Pc)>,
 }
 
 /// What the warps of a cluster share.
@@ -108,7 +109,7 @@ impl BlockState {
             products: (0..warps).map(|_| WgmmaQueue::default()).collect(),
             computed: vec![(None, Vec::new()); warps.div_ceil(4)],
             tensor: TensorMemory::default(),
-            arrivals: BTreeMap::new(),
+            visits: BTreeMap::new(),
         }
     }
 
@@ -253,22 +254,23 @@ impl<'a> AsyncState<'a> {
         self.blocks.get_mut(rank as usize)?.barriers.get_mut(&address)
     }
 
-    /// A warp of another block arrives at an mbarrier of this one.
-    pub(crate) fn arrives_from_afar(&mut self, rank: u32, moment: Epoch, pc: Pc) {
+    /// A thread of another block arrives at an mbarrier of this one, or accesses its memory.
+    pub(crate) fn comes_from_afar(&mut self, rank: u32, moment: Epoch, pc: Pc) {
         if let Some(block) = self.blocks.get_mut(rank as usize) {
-            block.arrivals.insert(moment.warp(), (moment, pc));
+            block.visits.insert(moment.thread(), (moment, pc));
         }
     }
 
-    /// An arrival from another block that no warp of the block knows of at its end: it might have come after.
-    fn arrival_at_the_end(&self) -> Option<LateFault> {
+    /// An arrival or an access of another block that no warp of the block knows of at its end: it might have come after.
+    fn visit_at_the_end(&self) -> Option<LateFault> {
         let races = &mut *self.races?.borrow_mut();
         self.blocks.iter().zip(0..).find_map(|(block, rank)| {
             races.enter(rank);
             let warps = block.registers.len() as u32;
             let unseen =
                 |(_, (moment, _)): &(&u32, &(Epoch, Pc))| !(0..warps).any(|warp| races.has_seen(warp, *moment));
-            let (&from, &(_, pc)) = block.arrivals.iter().find(unseen)?;
+            let (_, &(moment, pc)) = block.visits.iter().find(unseen)?;
+            let from = moment.warp();
             let fault = AsyncFault::MayHaveEnded { rank };
             Some(LateFault { rank: from / warps, warp: Some(from % warps), pc, fault })
         })
@@ -446,6 +448,6 @@ impl<'a> AsyncState<'a> {
                 Some(LateFault { rank, warp: Some(warp), pc, fault })
             })
         });
-        left.or_else(|| self.arrival_at_the_end())
+        left.or_else(|| self.visit_at_the_end())
     }
 }

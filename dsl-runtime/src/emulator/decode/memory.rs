@@ -8,6 +8,7 @@ use super::attributes;
 use super::emit::{Decoder, TRUE};
 use super::lifetime::value_key;
 use super::types::{Elem, Place, ValueType};
+use crate::emulator::asynchronous::op::{AsyncOp, PeerOp};
 use crate::emulator::exec::elementwise::UnaryOp;
 use crate::emulator::exec::matrix_store::{MatrixStoreOp, rows_of};
 use crate::emulator::lanes::MaskReg;
@@ -22,6 +23,7 @@ impl Decoder {
         match name {
             "llvm.getelementptr" => self.element_pointer(op)?,
             "lw.shared" => self.shared(op)?,
+            "lw.mapa" => self.map_rank(op)?,
             "lw.load" => {
                 let d = self.result(op, 0)?;
                 self.load_into(op, d, TRUE)?;
@@ -75,7 +77,7 @@ impl Decoder {
         let base = self.place(op, base_value)?;
         let element = op.attribute("elem_type").map(|a| a.to_string()).unwrap_or_default();
         let element = ValueType::parse(&element).ok_or_else(|| self.unknown(op))?;
-        let wide = base.ty.elem == Elem::GlobalPointer;
+        let (wide, peer) = (base.ty.elem == Elem::GlobalPointer, base.ty.elem == Elem::ClusterPointer);
         let index = match (op.operand_count(), attributes::i32_array(op, "rawConstantIndices").as_slice()) {
             (2, [i32::MIN]) => self.operand(op, 1)?,
             (1, [constant]) => {
@@ -118,6 +120,9 @@ impl Decoder {
                     self.emit(Op::Address32 { d, base, index: index_reg, scale });
                 }
             }
+            if peer {
+                self.emit(Op::Move { d: d + 1, a: base + 1, count: 1 });
+            }
         }
         if wide {
             let index = if op.operand_count() > 1 { op.operand(1).ok().map(value_key) } else { None };
@@ -146,6 +151,29 @@ impl Decoder {
         let place = self.constant_words(vec![offset], ty);
         self.bind(value_key(result), Place { ty, ..place });
         Ok(())
+    }
+
+    /// An address with the rank of the block that it is in.
+    fn map_rank(&mut self, op: &OperationRef<'_, '_>) -> Result<(), Error> {
+        let (address, rank) = (self.operand(op, 0)?, self.operand(op, 1)?);
+        if self.halves != 1 {
+            return Err(self.unknown(op));
+        }
+        let value = op.operand(0).map_err(|_| self.unknown(op))?;
+        let result = op.result(0).map_err(|_| self.unknown(op))?;
+        if let Some(&member) = self.members.get(&value_key(value)) {
+            self.members.insert(value_key(result), member);
+        }
+        let d = self.result(op, 0)?;
+        self.emit(Op::Move { d: d.base, a: address.base, count: 1 });
+        self.emit(Op::Move { d: d.base + 1, a: rank.base, count: 1 });
+        Ok(())
+    }
+
+    /// Emits an access to the shared memory of a block of the cluster.
+    fn emit_peer(&mut self, op: PeerOp) {
+        self.program.has_async = true;
+        self.emit_async(AsyncOp::Peer(op));
     }
 
     /// Adds the shape of an access through an operand of `op`; returns its index.
@@ -189,12 +217,16 @@ impl Decoder {
         let align = self.alignment(op, d.ty);
         for half in 0..self.halves {
             let access = self.access(op, 0, d.ty, align, half)?;
-            let (d, address_reg) = (d.half(half), address.half(half));
-            self.emit(if address.ty.elem == Elem::SharedPointer {
-                Op::LoadShared { d, address: address_reg, mask, access }
-            } else {
-                Op::LoadGlobal { d, address: address_reg, mask, access }
-            });
+            let (d, at) = (d.half(half), address.half(half));
+            let op = match address.ty.elem {
+                Elem::ClusterPointer => {
+                    self.emit_peer(PeerOp::Load { d, address: at, mask, access });
+                    continue;
+                }
+                Elem::SharedPointer => Op::LoadShared { d, address: at, mask, access },
+                _ => Op::LoadGlobal { d, address: at, mask, access },
+            };
+            self.emit(op);
         }
         Ok(())
     }
@@ -204,12 +236,16 @@ impl Decoder {
         let align = self.alignment(op, value.ty);
         for half in 0..self.halves {
             let access = self.access(op, 1, value.ty, align, half)?;
-            let (value, address_reg) = (value.half(half), address.half(half));
-            self.emit(if address.ty.elem == Elem::SharedPointer {
-                Op::StoreShared { value, address: address_reg, mask, access }
-            } else {
-                Op::StoreGlobal { value, address: address_reg, mask, access }
-            });
+            let (value, at) = (value.half(half), address.half(half));
+            let op = match address.ty.elem {
+                Elem::ClusterPointer => {
+                    self.emit_peer(PeerOp::Store { value, address: at, mask, access });
+                    continue;
+                }
+                Elem::SharedPointer => Op::StoreShared { value, address: at, mask, access },
+                _ => Op::StoreGlobal { value, address: at, mask, access },
+            };
+            self.emit(op);
         }
         Ok(())
     }
@@ -313,25 +349,20 @@ impl Decoder {
             return Err(self.unknown(op));
         }
         let d = self.result(op, 0)?;
-        let shared = address.ty.elem == Elem::SharedPointer;
+        let peer = address.ty.elem == Elem::ClusterPointer;
+        let shared = peer || address.ty.elem == Elem::SharedPointer;
         let ordering = attributes::string(op, "ordering").unwrap_or_default().to_owned();
         let acquires = matches!(ordering.as_str(), "acquire" | "acq_rel" | "seq_cst");
         let releases = matches!(ordering.as_str(), "release" | "acq_rel" | "seq_cst");
         for half in 0..self.halves {
             let access = self.access(op, 0, value.ty, value.ty.bytes(), half)?;
             let [d, address, value, expected] = [d, address, value, expected].map(|p| p.half(half));
-            self.program.atomics.push(AtomicOp {
-                kind,
-                ty,
-                shared,
-                acquires,
-                releases,
-                d,
-                address,
-                value,
-                expected,
-                access,
-            });
+            let atomic = AtomicOp { kind, ty, shared, acquires, releases, d, address, value, expected, access };
+            if peer {
+                self.emit_peer(PeerOp::Atomic(atomic));
+                continue;
+            }
+            self.program.atomics.push(atomic);
             let table = self.program.atomics.len() as u32 - 1;
             self.emit(Op::Atomic { table });
         }

@@ -20,6 +20,8 @@ pub(crate) enum Elem {
     E5m2,
     GlobalPointer,
     SharedPointer,
+    /// Into the shared memory of a block of the cluster: the address there, and the block's rank.
+    ClusterPointer,
     /// A parameter that bulk copies name; it has no value of its own.
     TensorMap,
 }
@@ -31,7 +33,7 @@ impl Elem {
             Self::I1 => 1,
             Self::I8 | Self::E4m3 | Self::E5m2 => 8,
             Self::I16 | Self::F16 | Self::Bf16 => 16,
-            Self::I32 | Self::Index | Self::F32 | Self::SharedPointer => 32,
+            Self::I32 | Self::Index | Self::F32 | Self::SharedPointer | Self::ClusterPointer => 32,
             Self::I64 | Self::F64 | Self::GlobalPointer | Self::TensorMap => 64,
         }
     }
@@ -58,6 +60,7 @@ impl Elem {
             "!llvm.ptr" => Self::TensorMap,
             "!llvm.ptr<1>" => Self::GlobalPointer,
             "!llvm.ptr<3>" => Self::SharedPointer,
+            "!llvm.ptr<7>" => Self::ClusterPointer,
             _ => return None,
         })
     }
@@ -67,7 +70,7 @@ impl Elem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ValueType {
     pub(crate) elem: Elem,
-    /// Elements of a vector.
+    /// Elements of a vector, words of a pointer into a cluster's memory.
     pub(crate) count: u32,
     pub(crate) is_vector: bool,
 }
@@ -77,7 +80,8 @@ const MAX_COUNT: u32 = 32;
 
 impl ValueType {
     pub(crate) fn scalar(elem: Elem) -> Self {
-        Self { elem, count: 1, is_vector: false }
+        let count = if elem == Elem::ClusterPointer { 2 } else { 1 };
+        Self { elem, count, is_vector: false }
     }
 
     /// Reads MLIR's textual form.
@@ -153,6 +157,7 @@ mod tests {
         assert_eq!(slots("vector<16xf8E4M3FN>"), Some((4, 16, 4)));
         assert_eq!(slots("vector<2xf64>"), Some((4, 16, 8)));
         assert_eq!(slots("!llvm.ptr<1>"), Some((2, 8, 8)));
+        assert_eq!(slots("!llvm.ptr<7>"), Some((2, 8, 4)));
         assert_eq!(slots("vector<33xf32>"), None);
         assert_eq!(slots("vector<2x2xf32>"), None);
         assert_eq!(slots("memref<4xf32>"), None);

@@ -7,7 +7,7 @@ use super::{
     raw, shared_key, spot,
 };
 use crate::emulator::Checks;
-use crate::emulator::asynchronous::op::AsyncOp;
+use crate::emulator::asynchronous::op::{AsyncOp, PeerOp};
 use crate::emulator::asynchronous::tcgen05::TensorOp;
 use crate::emulator::exec::collective::source_lane;
 use crate::emulator::exec::copy::destinations;
@@ -152,18 +152,28 @@ impl Follower {
                 }
             }
             Op::LoadGlobal { d, address, mask, access } => {
-                return self.load(now, d, address, now.mask & now.regs.mask(mask), (access, None));
+                return self.load(now, d, address, now.mask & now.regs.mask(mask), (access, Home::Global));
             }
             Op::LoadShared { d, address, mask, access } => {
-                return self.load(now, d, address, now.mask & now.regs.mask(mask), (access, Some(now.rank)));
+                return self.load(now, d, address, now.mask & now.regs.mask(mask), (access, Home::Block(now.rank)));
             }
             Op::StoreGlobal { value, address, mask, access } => {
-                return self.store(now, value, address, now.mask & now.regs.mask(mask), (access, None));
+                return self.store(now, value, address, now.mask & now.regs.mask(mask), (access, Home::Global));
             }
             Op::StoreShared { value, address, mask, access } => {
-                return self.store(now, value, address, now.mask & now.regs.mask(mask), (access, Some(now.rank)));
+                return self.store(
+                    now,
+                    value,
+                    address,
+                    now.mask & now.regs.mask(mask),
+                    (access, Home::Block(now.rank)),
+                );
             }
-            Op::Atomic { table } => return self.atomic(now, now.program.atomic(table)),
+            Op::Atomic { table } => {
+                let op = now.program.atomic(table);
+                let home = if op.shared { Home::Block(now.rank) } else { Home::Global };
+                return self.atomic(now, op, home);
+            }
             Op::CopyAsync { table } => return self.copy_async(now, now.program.copy(table)),
             Op::LoadMatrix { table } => return self.load_matrix(now, now.program.matrix_load(table)),
             Op::StoreMatrix { table } => return self.store_matrix(now, now.program.matrix_store(table)),
@@ -376,23 +386,15 @@ impl Follower {
         Some((lane, FaultKind::Inexact(Box::new(shown))))
     }
 
-    fn load(
-        &mut self,
-        now: &Now<'_, '_>,
-        d: Reg,
-        address: Reg,
-        active: u64,
-        (access, rank): (u32, Option<u32>),
-    ) -> Broken {
+    fn load(&mut self, now: &Now<'_, '_>, d: Reg, address: Reg, active: u64, (access, home): (u32, Home)) -> Broken {
         let access = now.program.access(access);
         let active = half_of(active, access.half);
-        let wide = if rank.is_some() { 4 } else { 8 };
-        let broken = self.wild_address(now, address, wide, active, access.half);
+        let broken = self.wild_address(now, address, home.width(), active, access.half);
         if broken.is_some() {
             return broken;
         }
         for lane in lanes(active) {
-            let key = key(now.regs, address, lane, rank);
+            let key = home.key(now.regs, address, lane);
             for (at, offset, bytes) in pieces(d, lane, access) {
                 if now.checks.shadow {
                     self.pending.loaded.push(Loaded { at, key: key + u64::from(offset), bytes });
@@ -410,22 +412,21 @@ impl Follower {
         value: Reg,
         address: Reg,
         active: u64,
-        (access, rank): (u32, Option<u32>),
+        (access, home): (u32, Home),
     ) -> Broken {
         let access = now.program.access(access);
         let active = half_of(active, access.half);
-        let wide = if rank.is_some() { 4 } else { 8 };
-        let broken = self.wild_address(now, address, wide, active, access.half);
+        let broken = self.wild_address(now, address, home.width(), active, access.half);
         if broken.is_some() || !now.checks.shadow {
             return broken;
         }
         for lane in lanes(active) {
-            let key = key(now.regs, address, lane, rank);
+            let key = home.key(now.regs, address, lane);
             let mut known = Vec::new();
             for (at, offset, bytes) in pieces(value, lane, access) {
                 known.extend(self.known(now.regs, at, bytes).into_iter().map(|(byte, cell)| (offset + byte, cell)));
             }
-            if rank.is_none() {
+            if home == Home::Global {
                 let broken = known.iter().find_map(|(_, cell)| leaves(now, cell));
                 if broken.is_some() {
                     return broken;
@@ -436,11 +437,10 @@ impl Follower {
         None
     }
 
-    fn atomic(&mut self, now: &Now<'_, '_>, op: &AtomicOp) -> Broken {
+    fn atomic(&mut self, now: &Now<'_, '_>, op: &AtomicOp, home: Home) -> Broken {
         let access = now.program.access(op.access);
         let active = half_of(now.mask, access.half);
-        let rank = op.shared.then_some(now.rank);
-        let broken = self.wild_address(now, op.address, if op.shared { 4 } else { 8 }, active, access.half);
+        let broken = self.wild_address(now, op.address, home.width(), active, access.half);
         if broken.is_some() {
             return broken;
         }
@@ -464,14 +464,14 @@ impl Follower {
             if !now.checks.shadow {
                 continue;
             }
-            let key = key(now.regs, op.address, lane, rank);
+            let key = home.key(now.regs, op.address, lane);
             let (Some(format), Some(combine)) = (format, combine) else {
                 // Whatever it leaves there, it is no float that was followed.
                 self.pending.stored.push(Stored { key, bytes: access.bytes, known: Vec::new() });
                 continue;
             };
             let operand = self.number(now.regs, spot(op.value, lane, format.width(), 0), format);
-            let (at, is_global) = (spot(op.d, lane, format.width(), 0), rank.is_none());
+            let (at, is_global) = (spot(op.d, lane, format.width(), 0), home == Home::Global);
             let lane = lane as u32 + 32 * u32::from(access.half);
             self.pending.updated.push(Updated { key, at, format, combine, operand, lane, is_global });
         }
@@ -546,6 +546,17 @@ impl Follower {
                 }
                 None
             }
+            AsyncOp::Peer(op) => {
+                let (home, mask) = (Home::Named(op.rank()), op.mask());
+                let active = mask.map_or(now.mask, |mask| now.mask & now.regs.mask(mask));
+                match *op {
+                    PeerOp::Load { d, address, access, .. } => self.load(now, d, address, active, (access, home)),
+                    PeerOp::Store { value, address, access, .. } => {
+                        self.store(now, value, address, active, (access, home))
+                    }
+                    PeerOp::Atomic(ref op) => self.atomic(now, op, home),
+                }
+            }
             AsyncOp::TensorLoad(op) | AsyncOp::TensorStore(op) => lanes(now.mask as u32).find_map(|lane| {
                 op.coordinates.iter().find_map(|&reg| self.wild(now, spot(reg, lane, 4, 0), 4, lane as u32))
             }),
@@ -573,16 +584,31 @@ fn pieces(value: Reg, lane: usize, access: &Access) -> impl Iterator<Item = (u32
         .map(move |offset| (spot(value + offset / 4, lane, step, 0), offset, step.min(bytes - offset)))
 }
 
-fn address_of(regs: &Registers<'_>, address: Reg, lane: usize, rank: Option<u32>) -> u64 {
-    match rank {
-        Some(_) => regs.lane::<u32>(address, lane).into(),
-        None => regs.lane::<u64>(address, lane),
-    }
+/// The memory that an address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    Global,
+    /// Shared memory of a block of the cluster.
+    Block(u32),
+    /// The same, of the block whose rank a slot has.
+    Named(Reg),
 }
 
-fn key(regs: &Registers<'_>, address: Reg, lane: usize, rank: Option<u32>) -> u64 {
-    let address = address_of(regs, address, lane, rank);
-    rank.map_or(address, |rank| shared_key(rank, address))
+impl Home {
+    /// Bytes of an address.
+    fn width(self) -> u32 {
+        if self == Self::Global { 8 } else { 4 }
+    }
+
+    /// What a lane's bytes are known by.
+    fn key(self, regs: &Registers<'_>, address: Reg, lane: usize) -> u64 {
+        let shared = || u64::from(regs.lane::<u32>(address, lane));
+        match self {
+            Self::Global => regs.lane::<u64>(address, lane),
+            Self::Block(rank) => shared_key(rank, shared()),
+            Self::Named(slot) => shared_key(regs.lane::<u32>(slot, lane), shared()),
+        }
+    }
 }
 
 /// The report of a value that goes to global memory and is too far from its shadow.

@@ -245,6 +245,11 @@ pub(crate) enum FaultKind {
     },
     /// A rule of what runs beside the threads.
     Async(Box<AsyncFault>),
+    /// An access to the shared memory of another block of the cluster.
+    OfBlock {
+        rank: u32,
+        kind: Box<FaultKind>,
+    },
     /// A mistake of an earlier operation, which shows here.
     At {
         pc: Pc,

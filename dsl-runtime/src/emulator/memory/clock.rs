@@ -57,6 +57,12 @@ impl Horizon {
         epoch.time() <= self.tick_of(epoch.warp()) || self.parts.iter().any(|part| part.has(epoch))
     }
 
+    /// Whether anything is known that some components did after a tick.
+    pub(crate) fn is_past(&self, components: &std::ops::Range<u32>, tick: u32) -> bool {
+        components.clone().any(|component| self.tick_of(component) > tick)
+            || self.parts.iter().any(|part| components.contains(&part.component) && part.tick > tick)
+    }
+
     /// What an access that is not known lacks: whether another lane of its warp has told of its time.
     pub(crate) fn missing(&self, epoch: Epoch) -> Missing {
         let told = |part: &Part| part.component == epoch.warp() && epoch.time() <= part.tick;
@@ -190,7 +196,7 @@ pub(crate) struct Apart {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) now: u32,
-    /// The smallest tick seen of the warps of its own block.
+    /// The smallest tick seen of the warps of its own block; of the cluster, where blocks reach each other's memory.
     pub(crate) floor: u32,
     /// What all its lanes know. Of the warp itself: up to where its lanes were last ordered among themselves.
     pub(crate) known: Knowledge,

@@ -68,11 +68,16 @@ impl Epoch {
         (lane < 64).then_some(lane)
     }
 
+    /// Warp and lane, as one number.
+    #[inline(always)]
+    pub(crate) fn thread(self) -> u32 {
+        self.0 as u32 & ((1 << 14) - 1)
+    }
+
     /// Whether the same thread, by warp and lane, made another access.
     #[inline(always)]
     pub(crate) fn is_by(self, other: Self) -> bool {
-        const THREAD: u64 = (1 << 14) - 1;
-        (self.0 ^ other.0) & THREAD == 0
+        self.thread() == other.thread()
     }
 
     /// A read beside the last one of the same warp: several lanes at one tick become "many".

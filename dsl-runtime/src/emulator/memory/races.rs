@@ -105,6 +105,8 @@ pub(crate) struct ShadowShape {
     pub(crate) has_matrices: bool,
     /// Whether the kernel has mbarriers, bulk copies or wgmma.
     pub(crate) asynchronous: bool,
+    /// Whether threads access the memory of other blocks of the cluster.
+    pub(crate) reaches_peers: bool,
 }
 
 /// The shadow of the shared memory of a block, or of all blocks of a cluster.
@@ -134,6 +136,9 @@ pub(crate) struct SharedRaces {
     /// The lanes of each warp of a block.
     existing: Box<[u64]>,
     asynchronous: bool,
+    reaches_peers: bool,
+    /// The tick at which the blocks began.
+    started: u32,
     /// Components of a clock.
     components: usize,
     /// What the arrivals at each named barrier released.
@@ -173,6 +178,8 @@ impl SharedRaces {
             clocks: vec![Clock { known, ..Clock::default() }; all_warps],
             existing: (0..warps).map(lanes).collect(),
             asynchronous,
+            reaches_peers: shape.reaches_peers,
+            started: 0,
             components,
             named: HashMap::new(),
             released: HashMap::new(),
@@ -232,6 +239,7 @@ impl SharedRaces {
         self.released.clear();
         let seen = self.tick;
         self.tick += 1;
+        self.started = seen;
         for clock in &mut self.clocks {
             clock.known.seen.start(seen);
             clock.known.fenced.start(seen);
@@ -267,12 +275,30 @@ impl SharedRaces {
             clock.floor = seen;
             clock.now = now;
         }
+        if self.reaches_peers {
+            (self.first_warp..self.first_warp + self.warps_of_block as u32).for_each(|component| self.lift(component));
+        }
     }
 
-    /// The smallest tick seen of the warps of the block that begins with warp `first`.
+    /// The warps that access the memory of the block which begins with warp `first`.
+    fn visitors(&self, first: usize) -> std::ops::Range<usize> {
+        if self.reaches_peers { 0..self.clocks.len() } else { first..first + self.warps_of_block }
+    }
+
+    /// The smallest tick seen of the warps that access the memory of the block which begins with warp `first`.
     pub(super) fn floor_of(&self, first: u32, seen: &[u32]) -> u32 {
-        let first = first as usize;
-        seen.get(first..first + self.warps_of_block).unwrap_or_default().iter().copied().min().unwrap_or(0)
+        seen.get(self.visitors(first as usize)).unwrap_or_default().iter().copied().min().unwrap_or(0)
+    }
+
+    /// Whether lanes of a warp know of anything that a block of the cluster did.
+    pub(crate) fn knows_of_block(&self, warp: u32, lanes: u64, rank: u32) -> bool {
+        let first = rank * self.warps_of_block as u32;
+        let components = first..first + self.warps_of_block as u32;
+        self.clock(warp).is_none_or(|clock| {
+            let apart = clock.apart.as_ref().filter(|apart| apart.lanes & lanes == lanes);
+            clock.known.seen.is_past(&components, self.started)
+                || apart.is_some_and(|apart| apart.known.seen.is_past(&components, self.started))
+        })
     }
 
     /// The lanes of a warp are ordered among themselves.
@@ -305,14 +331,14 @@ impl SharedRaces {
 
     /// Finds a warp's floor anew.
     pub(super) fn lift(&mut self, component: u32) {
-        let first = self.first_warp as usize;
-        let warps_of_block = self.warps_of_block;
+        let watched = self.visitors(self.first_warp as usize);
+        let first = watched.start;
         let Some(clock) = self.clocks.get_mut(component as usize) else { return };
         let own = clock.known.seen_of(component);
         if clock.touched_at <= own {
             (clock.touched, clock.wrote) = (0, false);
         }
-        let seen = clock.known.seen.ticks().get(first..first + warps_of_block).unwrap_or_default();
+        let seen = clock.known.seen.ticks().get(watched).unwrap_or_default();
         // A warp that has touched nothing since its lanes were ordered has no part in it.
         let own = if clock.touched == 0 { own.max(clock.now.saturating_sub(1)) } else { own };
         let others = seen.iter().enumerate().filter(|(index, _)| first + index != component as usize);

@@ -177,3 +177,49 @@ fn a_block_that_has_ended_does_not_hold_the_cluster() {
     body.when(&first, |body| sync(body, 5, "sync"));
     under_seeds(&cluster(64, 0, "", &body.text), [2, 1, 1], &[]);
 }
+
+/// Thread i of each block of a pair leaves 100 rank + i, and reads, at an offset, what thread i left in block `i % 2`; the first
+/// `taken` threads alone.
+fn by_lane(offset: i32, taken: i32, ends_together: bool) -> String {
+    let mut body = Body::new();
+    let tile = body.shared("tile", 0, 256);
+    let (rank, hundred, two) = (body.value("\"lw.cluster_rank\"() : () -> i32"), body.i32(100), body.i32(2));
+    let base = body.value(&format!("arith.muli {rank}, {hundred} : i32"));
+    let mine = body.value(&format!("arith.addi {base}, %tid_xi : i32"));
+    let at = body.element(&tile, "%tid_xi", "i32");
+    body.at(4, &format!("\"lw.store\"({mine}, {at}) {{align = 4 : i64}} : (i32, !llvm.ptr<3>) -> ()"));
+    sync(&mut body, 5, "sync");
+    let named = body.value(&format!("arith.remui %tid_xi, {two} : i32"));
+    let peer = body.value(&format!("\"lw.mapa\"({tile}, {named}) : (!llvm.ptr<3>, i32) -> !llvm.ptr<7>"));
+    let offset = body.i32(offset);
+    let index = body.value(&format!("arith.addi %tid_xi, {offset} : i32"));
+    let at = body.value(&format!("llvm.getelementptr {peer}[{index}] : (!llvm.ptr<7>, i32) -> !llvm.ptr<7>, i32"));
+    let (taken, other) = (body.i32(taken), body.i32(-1));
+    let mask = body.value(&format!("arith.cmpi slt, %tid_xi, {taken} : i32"));
+    body.at(
+        8,
+        &format!("%x = \"lw.load_masked\"({at}, {mask}, {other}) {{align = 4 : i64}} : (!llvm.ptr<7>, i1, i32) -> i32"),
+    );
+    if ends_together {
+        sync(&mut body, 9, "sync");
+    }
+    body.text += &store("x", "d", "i32");
+    body.text
+}
+
+#[test]
+fn lanes_reach_the_blocks_that_they_name() {
+    let results = under_seeds(&cluster(64, 256, "d:out", &by_lane(0, 50, true)), [4, 1, 1], &[Arg::Uninit(4 * 256)]);
+    let wanted: Vec<i32> = (0..256).map(|i| i % 64).map(|i| if i < 50 { i % 2 * 100 + i } else { -1 }).collect();
+    assert_eq!(to_i32s(&results[0]), wanted);
+
+    for report in reports(&cluster(64, 256, "d:out", &by_lane(-1, 50, true)), [2, 1, 1], &[Arg::Uninit(512)]) {
+        assert_eq!((report.kind, line(&report)), (ReportKind::OutOfBounds, Some(8)), "{report}");
+        let [own, other] = ["", " of block 0 of the cluster"]
+            .map(|block| format!("shared-memory index -1 of 64: read outside `tile`{block}"));
+        assert!([own, other].contains(&report.message), "{report}");
+    }
+    for report in reports(&cluster(64, 256, "d:out", &by_lane(0, 50, false)), [2, 1, 1], &[Arg::Uninit(512)]) {
+        assert_eq!((report.kind, line(&report)), (ReportKind::Cluster, Some(8)), "{report}");
+    }
+}
