@@ -80,7 +80,11 @@ class Kernel:
         """A launch as a function without arguments. All are [B, H, N, D] views."""
         batch, heads, seqlen, _ = q.shape
         counter = torch.zeros(1, dtype=torch.int32, device="cuda")
-        group = max(n for n in range(1, 17) if batch * heads % n == 0)
+        blocks = torch.cuda.get_device_properties(0).multi_processor_count
+        row_blocks = -(-seqlen // self.block_m)
+        # As `mixed_heads` of the kernel's file.
+        groups = [n for n in range(1, 17) if batch * heads % n == 0]
+        group = next((n for n in groups if n * row_blocks >= 3 * blocks), groups[-1])
         maps = [self.tensor_map(t, *box) for t, box in zip((q, k, v, o), self.boxes)]
 
         def words(tensor):
@@ -93,8 +97,7 @@ class Kernel:
         pointers = addresses[:3] + [ctypes.addressof(value) for value in before]
         pointers += addresses[3:] + [ctypes.addressof(value) for value in behind]
         arguments = (ctypes.c_void_p * len(pointers))(*pointers)
-        work = -(-seqlen // self.block_m) * batch * heads
-        grid = min(work, torch.cuda.get_device_properties(0).multi_processor_count)
+        grid = min(row_blocks * batch * heads, blocks)
         config = common.launch_config(grid, self.threads, self.shared, self.overlapping)
 
         def launch(_keep=(maps, before, behind, counter)):

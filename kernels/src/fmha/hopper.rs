@@ -116,10 +116,19 @@ const MANY_KEYS: usize = 4096;
 /// Keys above which three warpgroups are faster than four for head dimension 64 without a mask.
 const MOST_KEYS: usize = 8192;
 
-/// How many of `heads` heads are mixed when causal: as many as divide them, up to 16. Fewer leave blocks idle at the
-/// end, and more bring keys of too many heads into the L2 cache at once.
-pub fn mixed_heads(heads: usize) -> usize {
-    (1..=16).rev().find(|group| heads.is_multiple_of(*group)).unwrap_or(1)
+/// Tiles of keys that are left to load of a piece of work when the next one is drawn from the counter: enough to hide how long that
+/// takes. What is drawn earlier makes blocks end at different times, as nobody knows yet which one will be free first.
+const TILES_AHEAD: i32 = 3;
+/// Pieces of work for each block that heads which are mixed have together, where there are so many.
+const WORKS_OF_A_BLOCK: usize = 3;
+
+/// How many of `heads` heads are mixed when causal, of `row_blocks` row blocks each, on a grid of so many blocks: the fewest, up to
+/// 16, that divide them and have [`WORKS_OF_A_BLOCK`] pieces of work for each block. Fewer leave blocks idle at the end, and more
+/// bring keys of too many heads into the L2 cache at once.
+pub fn mixed_heads(heads: usize, row_blocks: usize, blocks: usize) -> usize {
+    let groups: Vec<_> = (1..=16).filter(|group| heads.is_multiple_of(*group)).collect();
+    let enough = |group: &usize| group.saturating_mul(row_blocks) >= WORKS_OF_A_BLOCK.saturating_mul(blocks);
+    groups.iter().copied().find(enough).or(groups.last().copied()).unwrap_or(1)
 }
 
 /// A thread's two rows of the scores so far.
@@ -453,13 +462,14 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
     let schedule =
         if const_expr(geometry.causal) { Schedule::drawn_by_one(counter, works) } else { Schedule::in_turn(works) };
-    // Released by each warp of the consumers and by the producer. Two, so that the next work is known early, and no earlier than
-    // it helps: what is drawn long before it is done makes blocks end at different times.
+    // Released by each warp of the consumers and by the producer. Two, so that the next work is known early.
     let handover = Handover {
         slots: Pipeline::new(&mut setup, "work", 2, consumers * WARPGROUP / 32 + 1),
         words: shared_array_named::<I32>("work", 2 * WORK_WORDS),
     };
     let boundary = setup.mbarrier("boundary", 1);
+    // Where the producer says that the next work is to be drawn.
+    let soon = setup.mbarrier("soon", 1);
     setup.finish();
 
     let (producer_registers, consumer_registers) = geometry.registers();
@@ -483,8 +493,18 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
                     let full = queries.acquire(queries.at(c, round), rows.bytes());
                     q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
                 }
+                if const_expr(geometry.causal) {
+                    if last == 0 {
+                        soon.arrive();
+                    }
+                }
                 for behind in range(0, last) {
                     let tile = last - behind;
+                    if const_expr(geometry.causal) {
+                        if tile == last.min(TILES_AHEAD) {
+                            soon.arrive();
+                        }
+                    }
                     let ahead = at.next();
                     let full = keys.acquire(ahead, k_ring.bytes());
                     k.load(k_ring.stage(ahead.stage()), (batch, head_kv, (tile - 1) * (block_n as i32), 0), full);
@@ -507,9 +527,14 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             let first = rows_at(*ticket.number(), &geometry, &sizes);
             wait_for_previous_grid();
             hand_over(&handover, slot, work_at(first, &geometry, &sizes, kv_len));
+            let mut drawn = Uniform::<I32>::from(0);
             while schedule.has(ticket) {
                 slot.advance();
                 handover.slots.wait_empty(slot);
+                if const_expr(geometry.causal) {
+                    soon.wait(*drawn % 2);
+                    drawn += 1;
+                }
                 schedule.draw(&mut ticket);
                 // Behind the last one, what is read is of the last one.
                 let next = rows_at(*ticket.number().min(works - 1), &geometry, &sizes);
@@ -757,7 +782,13 @@ pub(super) mod tests {
     #[test]
     fn mixed_heads_divide_all() {
         for (heads, group) in [(64, 16), (30, 15), (17, 1), (14, 14), (1, 1)] {
-            assert_eq!(mixed_heads(heads), group);
+            assert_eq!(mixed_heads(heads, 1, 132), group);
+        }
+        // No more than give each block three pieces of work.
+        for (heads, row_blocks, group) in
+            [(8, 128, 4), (16, 64, 8), (32, 32, 16), (64, 16, 16), (9, 400, 1), (9, 200, 3)]
+        {
+            assert_eq!(mixed_heads(heads, row_blocks, 132), group);
         }
     }
 }

@@ -338,8 +338,9 @@ impl<H: Element> Forward<'_, H> {
     {
         let device = self.q.device().clone();
         let heads = shape.heads_q * shape.batch;
-        let group = mixed_heads(heads);
-        let grid = [blocks(shape, tiles.block_m()).min(device.multiprocessors() as usize), 1, 1];
+        let multiprocessors = device.multiprocessors() as usize;
+        let group = mixed_heads(heads, shape.seqlen_q.div_ceil(tiles.block_m()), multiprocessors);
+        let grid = [blocks(shape, tiles.block_m()).min(multiprocessors), 1, 1];
         // Without a mask no work is drawn, and nobody looks at the counter.
         let mut counter = if self.causal { device.tensor_zeros::<i32, 1>([1])? } else { device.tensor_uninit([1])? };
         let (heads_per_kv, seqlen_kv) = (count(shape.heads_q / shape.heads_kv.max(1))?, count(shape.seqlen_kv)?);

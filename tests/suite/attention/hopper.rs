@@ -174,7 +174,7 @@ fn launches_share_a_counter() {
             &mut counter,
             4,
             400,
-            mixed_heads(16) as i32,
+            mixed_heads(16, 2, 5) as i32,
             case.scale_value(),
         );
         fmha_fwd_hopper::<BF16>::new(tiles.clone()).grid([5, 1, 1]).overlapping().launch(&device, arguments).unwrap();
