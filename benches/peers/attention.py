@@ -18,18 +18,12 @@ into outputs that exist. TFLOP/s count 4 B H N N D operations, half of it when c
 of 8192 x 8192, bf16: `share` is what part of its rate our attention reaches on the GPU alone.
 """
 
-import argparse
-import csv
-import ctypes
 import math
 import os
-import random
-import re
 import sys
 
 import common
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 HEAD_DIMS = (64, 128, 256)
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 TOKENS, WIDTH = 16384, 2048
@@ -48,63 +42,22 @@ def compile_kernel(program, folder, head_dim, seqlen, causal):
     common.compile_kernel(program, "fmha_fwd", settings, path)
 
 
-class Kernel:
-    """`fmha_fwd_hopper`, loaded; its trace says how to launch it."""
+class Kernel(common.Kernel):
+    """`fmha_fwd_hopper`."""
 
-    def __init__(self, driver, path):
-        self.driver = driver
-        text = open(path + ".mlir").read()
-        number = lambda pattern: int(re.search(pattern, text).group(1))
-        self.threads = number(r"known_block_size = array<i32: (\d+)")
-        self.shared = number(r"lw\.shared_bytes = (\d+)")
-        self.overlapping = "lw.grid_dependency" in text
-        boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
-        self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes[:4]]
-        self.function = common.load_function(driver, path + ".image", "fmha_fwd_hopper", self.shared)
-        self.block_m = (self.threads // 128 - 1) * 64
-
-    def tensor_map(self, tensor, box, swizzle):
-        """128 bytes, aligned to 64 (CUDA driver API, cuTensorMapEncodeTiled)."""
-        storage = (ctypes.c_uint8 * 192)()
-        address = (ctypes.addressof(storage) + 63) & ~63
-        dims = (ctypes.c_uint64 * 4)(*reversed(tensor.shape))
-        strides = (ctypes.c_uint64 * 3)(*(2 * stride for stride in reversed(tensor.stride()[:3])))
-        box, ones = (ctypes.c_uint32 * 4)(*box), (ctypes.c_uint32 * 4)(1, 1, 1, 1)
-        bf16, promote_128 = 9, 2
-        mode = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle]
-        self.driver("cuTensorMapEncodeTiled", ctypes.c_void_p(address), bf16, 4, ctypes.c_void_p(tensor.data_ptr()),
-                    dims, strides, box, ones, 0, mode, promote_128, 0)
-        return address, storage
-
-    def prepare(self, torch, q, k, v, kv_len, o, lse, scale):
+    def launch_of(self, torch, q, k, v, kv_len, o, lse, scale):
         """A launch as a function without arguments. All are [B, H, N, D] views."""
         batch, heads, seqlen, _ = q.shape
         counter = torch.zeros(1, dtype=torch.int32, device="cuda")
         blocks = torch.cuda.get_device_properties(0).multi_processor_count
-        row_blocks = -(-seqlen // self.block_m)
+        row_blocks = -(-seqlen // ((self.threads // 128 - 1) * 64))
         # As `mixed_heads` of the kernel's file.
         groups = [n for n in range(1, 17) if batch * heads % n == 0]
         group = next((n for n in groups if n * row_blocks >= 3 * blocks), groups[-1])
-        maps = [self.tensor_map(t, *box) for t, box in zip((q, k, v, o), self.boxes)]
-
-        def words(tensor):
-            return [ctypes.c_uint64(tensor.data_ptr()), *(ctypes.c_int32(extent) for extent in tensor.shape),
-                    *(ctypes.c_int64(stride) for stride in tensor.stride())]
-
-        before, behind = words(kv_len), words(lse) + words(counter)
-        behind += [ctypes.c_int32(n) for n in (heads // k.shape[1], k.shape[2], group)] + [ctypes.c_float(scale)]
-        addresses = [address for address, _ in maps]
-        pointers = addresses[:3] + [ctypes.addressof(value) for value in before]
-        pointers += addresses[3:] + [ctypes.addressof(value) for value in behind]
-        arguments = (ctypes.c_void_p * len(pointers))(*pointers)
         grid = min(row_blocks * batch * heads, blocks)
-        config = common.launch_config(grid, self.threads, self.shared, self.overlapping)
-
-        def launch(_keep=(maps, before, behind, counter)):
-            config.stream = torch.cuda.current_stream().cuda_stream
-            self.driver("cuLaunchKernelEx", ctypes.byref(config), self.function, arguments, None)
-
-        return launch
+        of_q, of_k, of_v, of_o = self.boxes[:4]
+        return self.prepare(torch, grid, [(q, of_q), (k, of_k), (v, of_v), kv_len, (o, of_o), lse, counter,
+                                          heads // k.shape[1], k.shape[2], group, scale])
 
 
 def exact(torch, q, k, v, causal, scale):
@@ -115,33 +68,13 @@ def exact(torch, q, k, v, causal, scale):
     return scores.softmax(-1) @ v.double()
 
 
-def elapsed(torch, run, launches, queued):
-    """Milliseconds a launch."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    if queued:
-        # About a millisecond, in which all launches reach the queue.
-        torch.cuda._sleep(2_000_000)
-    start.record()
-    for _ in range(launches):
-        run()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / launches
-
-
 def medians(torch, contestants, rounds, launches):
     """By name: a launch's milliseconds on the GPU alone, and as called."""
     for run in contestants.values():
         run(), run()
     torch.cuda.synchronize()
-    times = {name: ([], []) for name in contestants}
-    for _ in range(rounds):
-        order = list(contestants.items())
-        random.shuffle(order)
-        for name, run in order:
-            for taken, queued in zip(times[name], (True, False)):
-                taken.append(elapsed(torch, run, launches, queued))
-    return {name: tuple(sorted(taken)[len(taken) // 2] for taken in both) for name, both in times.items()}
+    timers = [lambda run, queued=queued: common.elapsed(torch, run, launches, queued) for queued in (True, False)]
+    return common.medians(contestants, rounds, *timers)
 
 
 def measure(torch, driver, folder, shape, rounds, launches):
@@ -161,7 +94,7 @@ def measure(torch, driver, folder, shape, rounds, launches):
     o = torch.empty_like(tensors[0]).transpose(1, 2)
     lse = torch.empty(batch, heads, seqlen, device="cuda")
     kv_len = torch.full((batch,), seqlen, device="cuda", dtype=torch.int32)
-    ours = Kernel(driver, os.path.join(folder, name_of(*shape))).prepare(torch, q, k, v, kv_len, o, lse, scale)
+    ours = Kernel(driver, os.path.join(folder, name_of(*shape))).launch_of(torch, q, k, v, kv_len, o, lse, scale)
 
     def cudnn():
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
@@ -216,32 +149,18 @@ def draw(rows, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--csv", default="attention.csv")
+    parser = common.options_of(__doc__, "attention.csv", "shapes, as 128/4096/0,128/4096/1", 7)
     parser.add_argument("--svg")
-    parser.add_argument("--only", help="shapes, as 128/4096/0,128/4096/1")
-    parser.add_argument("--compile-to", metavar="DIR", help="compile the kernels there and stop")
-    parser.add_argument("--compiled", metavar="DIR", help="kernels that --compile-to made")
-    parser.add_argument("--lacewing", default=os.path.join(ROOT, "target", "release", "lacewing"), help="the program")
-    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--launches", type=int, default=4)
     options = parser.parse_args()
     shapes = [(d, n, c) for d in HEAD_DIMS for c in (False, True) for n in LENGTHS]
     if options.only:
         wanted = [tuple(map(int, shape.split("/"))) for shape in options.only.split(",")]
         shapes = [(d, n, bool(c)) for d, n, c in wanted]
-    folder = options.compile_to or options.compiled or os.path.join(ROOT, "target", "peers")
-    if not options.compiled:
-        os.makedirs(folder, exist_ok=True)
-        for shape in shapes:
-            compile_kernel(options.lacewing, folder, *shape)
-    if options.compile_to:
+    folder = common.kernels(options, lambda program, to: [compile_kernel(program, to, *shape) for shape in shapes])
+    if not folder:
         return
-    import torch
-    torch.cuda.init()
-    torch.manual_seed(0)
-    torch.zeros(1, device="cuda")
-    driver = common.load_driver()
+    torch, driver = common.start()
     rows = []
     for shape in shapes:
         rows.append(row_of(shape, measure(torch, driver, folder, shape, options.rounds, options.launches)))
@@ -250,11 +169,10 @@ def main():
     for key, of in (("ratio", "on the GPU alone"), ("ratio_called", "as called")):
         ratios = [row[key] for row in rows]
         print(f"{of}: geometric mean of the ratios {common.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
-    with open(options.csv, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        short = ("ratio", "share", "ratio_called")
-        writer.writerows({key: f"{value:.4f}" if key in short else value for key, value in row.items()} for row in rows)
+    short = ("ratio", "share", "ratio_called")
+    common.write_table(options.csv, [
+        {key: f"{value:.4f}" if key in short else value for key, value in row.items()} for row in rows
+    ])
     if options.svg:
         draw(rows, options.svg)
 

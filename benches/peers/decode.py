@@ -16,16 +16,10 @@ itself; cuDNN is called through SDPA, where that has the mask. TB/s count Q, K, 
 With --parts, ours runs with each of these numbers of parts too, in columns of their own.
 """
 
-import argparse
-import csv
-import ctypes
 import math
 import os
-import random
-import re
 import sys
 
-import attention
 import common
 
 # batch, query heads, key heads, queries, keys, head dimension, causal. A single query sees all keys: no mask.
@@ -84,60 +78,15 @@ def compile_kernels(program, folder, shapes):
                 made.add(path)
 
 
-class Kernel:
-    """A compiled kernel, loaded; its trace says how to launch it."""
-
-    tensor_map = attention.Kernel.tensor_map
-
-    def __init__(self, driver, path, name):
-        self.driver = driver
-        text = open(path + ".mlir").read()
-        number = lambda pattern: int((re.search(pattern, text) or [0, "0"])[1])
-        self.threads = number(r"known_block_size = array<i32: (\d+)")
-        self.shared = number(r"lw\.shared_bytes = (\d+)")
-        boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
-        self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes]
-        self.function = common.load_function(driver, path + ".image", name, self.shared)
-
-    def prepare(self, torch, grid, arguments, overlapping=False):
-        """A launch as a function without arguments. An argument is a tensor, a pair of a tensor and a box to copy, an int or a
-        float."""
-        kept, pointers = [], []
-        for argument in arguments:
-            if isinstance(argument, tuple):
-                address, storage = self.tensor_map(argument[0], *argument[1])
-                kept.append(storage)
-                pointers.append(address)
-                continue
-            if isinstance(argument, int):
-                values = [ctypes.c_int32(argument)]
-            elif isinstance(argument, float):
-                values = [ctypes.c_float(argument)]
-            else:
-                values = [ctypes.c_uint64(argument.data_ptr())]
-                values += [ctypes.c_int32(extent) for extent in argument.shape]
-                values += [ctypes.c_int64(stride) for stride in argument.stride()]
-            kept += values + [argument]
-            pointers += [ctypes.addressof(value) for value in values]
-        pointers = (ctypes.c_void_p * len(pointers))(*pointers)
-        config = common.launch_config(grid, self.threads, self.shared, overlapping)
-
-        def launch(_keep=kept):
-            config.stream = torch.cuda.current_stream().cuda_stream
-            self.driver("cuLaunchKernelEx", ctypes.byref(config), self.function, pointers, None)
-
-        return launch
-
-
 class Ours:
     """The kernels for a shape."""
 
     def __init__(self, driver, folder, shape):
         part, whole, joins = paths(folder, shape)
         self.shape = shape
-        self.part = Kernel(driver, part, "fmha_fwd_hopper_part")
-        self.whole = Kernel(driver, whole, "fmha_fwd_hopper_packed")
-        self.joins = {groups: Kernel(driver, path, "fmha_fwd_hopper_join") for groups, path in joins.items()}
+        self.part = common.Kernel(driver, part)
+        self.whole = common.Kernel(driver, whole)
+        self.joins = {groups: common.Kernel(driver, path) for groups, path in joins.items()}
 
     def parts(self, multiprocessors):
         """What a launch takes by itself."""
@@ -164,7 +113,7 @@ class Ours:
         part = self.part.prepare(torch, self.row_blocks() * parts, arguments)
         groups = groups_of(parts)
         grid = -(-heads * rows * groups // GROUPS)
-        join = self.joins[groups].prepare(torch, grid, [partial_o, weights, o, lse, per_kv, scale], overlapping=True)
+        join = self.joins[groups].prepare(torch, grid, [partial_o, weights, o, lse, per_kv, scale])
         return lambda: (part(), join())
 
 
@@ -212,15 +161,13 @@ def medians(torch, contestants, rounds, launches):
     for run in contestants.values():
         run(), run()
     torch.cuda.synchronize()
-    times = {name: [] for name in contestants}
-    for _ in range(rounds):
-        order = list(contestants.items())
-        random.shuffle(order)
-        for name, run in order:
-            # So long that calls from Python, too, reach the queue before the first one starts.
-            torch.cuda._sleep(8_000_000)
-            times[name].append(attention.elapsed(torch, run, launches, True))
-    return {name: sorted(taken)[len(taken) // 2] for name, taken in times.items()}
+
+    def alone(run):
+        # So long that calls from Python, too, reach the queue before the first one starts.
+        torch.cuda._sleep(8_000_000)
+        return common.elapsed(torch, run, launches, True)
+
+    return {name: time for name, (time,) in common.medians(contestants, rounds, alone).items()}
 
 
 def measure(torch, driver, folder, shape, more_parts, rounds, launches):
@@ -284,28 +231,15 @@ def measure(torch, driver, folder, shape, more_parts, rounds, launches):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--csv", default="decode.csv")
+    parser = common.options_of(__doc__, "decode.csv", "numbers of shapes, as 0,3,11", 7)
     parser.add_argument("--parts", default="", help="further numbers of parts, as 4,8,16")
-    parser.add_argument("--only", help="numbers of shapes, as 0,3,11")
-    parser.add_argument("--compile-to", metavar="DIR", help="compile the kernels there and stop")
-    parser.add_argument("--compiled", metavar="DIR", help="kernels that --compile-to made")
-    parser.add_argument("--lacewing", default=os.path.join(attention.ROOT, "target", "release", "lacewing"), help="the program")
-    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--launches", type=int, default=8)
     options = parser.parse_args()
     shapes = SHAPES if not options.only else [SHAPES[int(number)] for number in options.only.split(",")]
-    folder = options.compile_to or options.compiled or os.path.join(attention.ROOT, "target", "peers")
-    if not options.compiled:
-        os.makedirs(folder, exist_ok=True)
-        compile_kernels(options.lacewing, folder, shapes)
-    if options.compile_to:
+    folder = common.kernels(options, lambda program, to: compile_kernels(program, to, shapes))
+    if not folder:
         return
-    import torch
-    torch.cuda.init()
-    torch.manual_seed(0)
-    torch.zeros(1, device="cuda")
-    driver = common.load_driver()
+    torch, driver = common.start()
     more_parts = [int(parts) for parts in options.parts.split(",") if parts]
     rows = []
     for shape in shapes:
@@ -316,10 +250,7 @@ def main():
     ratios = [row["ratio"] for row in rows if row["ratio"] == row["ratio"]]
     if ratios:
         print(f"geometric mean of the ratios {common.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
-    with open(options.csv, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    common.write_table(options.csv, rows)
 
 
 if __name__ == "__main__":

@@ -16,18 +16,13 @@ Times are medians of --rounds rounds of some milliseconds; in each, every contes
 after the other in an order drawn anew, so that all see the same clocks. TFLOP/s count 2 M N K operations.
 """
 
-import argparse
-import csv
-import ctypes
 import math
 import os
-import random
 import re
 import sys
 
 import common
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 CUBES = [(n, n, n) for n in (1024, 1536, 2048, 3072, 4096, 6144, 8192)]
 ODD = [(1000, 1000, 1000), (777, 1032, 2056), (2500, 3000, 2000), (3000, 3000, 3000), (4000, 4104, 4200), (5000, 5000, 5000),
        (6000, 6000, 6000), (4096, 4096, 1024), (8192, 8192, 512)]
@@ -52,67 +47,34 @@ def compile_kernel(program, folder, kind, shape):
     common.compile_kernel(program, "matmul_fp8" if kind == "fp8" else "matmul", settings, path)
 
 
-class Kernel:
-    """A version of `matmul_hopper`, loaded; its trace says how to launch it."""
+class Kernel(common.Kernel):
+    """A version of `matmul_hopper`."""
 
     def __init__(self, driver, path):
-        self.driver = driver
-        text = open(path + ".mlir").read()
-        number = lambda pattern: int(re.search(pattern, text).group(1))
-        self.name = re.search(r"gpu\.func @(\w+)", text).group(1)
-        self.threads = number(r"known_block_size = array<i32: (\d+)")
-        self.shared = number(r"lw\.shared_bytes = (\d+)")
-        self.cluster = number(r"cluster = array<i32: (\d+)") if "cluster = array" in text else 1
+        super().__init__(driver, path)
+        self.cluster = self.number(r"cluster = array<i32: (\d+)", "1")
         # A stage of A's ring has 128 bytes of each row, and two mbarriers.
-        stages = number(r'"lw\.shared"\(\) \{[^}]*bytes = (\d+) : i64, name = "mbarrier stages\.full"') // 8
-        self.block_m = number(r'"lw\.shared"\(\) \{[^}]*bytes = (\d+) : i64, name = "a"') // (128 * stages)
-        self.block_n = number(r'"lw\.wgmma".*? n = (\d+) : i64')
+        stages = self.number(r'"lw\.shared"\(\) \{[^}]*bytes = (\d+) : i64, name = "mbarrier stages\.full"') // 8
+        self.block_m = self.number(r'"lw\.shared"\(\) \{[^}]*bytes = (\d+) : i64, name = "a"') // (128 * stages)
+        self.block_n = self.number(r'"lw\.wgmma".*? n = (\d+) : i64')
         # C is then computed as its transpose.
-        self.turned = 'name = "c in columns"' in text
-        self.overlapping = '"lw.grid_dependency"' in text
-        boxes = re.findall(r"lw\.box = array<i64: ([\d, ]+)>.*?lw\.swizzle = (\d+)", text)
-        self.boxes = [([int(n) for n in box.split(",")], int(swizzle)) for box, swizzle in boxes]
-        self.k_major = bool(re.search(r'b_layout = "k:', text))
-        self.m_major = bool(re.search(r'a_layout = "mn:', text))
-        self.function = common.load_function(driver, path + ".image", self.name, self.shared)
+        self.turned = 'name = "c in columns"' in self.trace
+        self.k_major = bool(re.search(r'b_layout = "k:', self.trace))
+        self.m_major = bool(re.search(r'a_layout = "mn:', self.trace))
 
-    def tensor_map(self, torch, tensor, box, swizzle):
-        """128 bytes, aligned to 64 (CUDA driver API, cuTensorMapEncodeTiled)."""
-        storage = (ctypes.c_uint8 * 192)()
-        address = (ctypes.addressof(storage) + 63) & ~63
-        kind = {torch.bfloat16: 9, torch.float8_e4m3fn: 0}[tensor.dtype]
-        strides = (ctypes.c_uint64 * 1)(tensor.stride(0) * tensor.element_size())
-        dims = (ctypes.c_uint64 * 2)(*reversed(tensor.shape))
-        box, ones = (ctypes.c_uint32 * 2)(*box), (ctypes.c_uint32 * 2)(1, 1)
-        mode = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle]
-        promote_128 = 2
-        self.driver("cuTensorMapEncodeTiled", ctypes.c_void_p(address), kind, 2, ctypes.c_void_p(tensor.data_ptr()), dims, strides, box,
-                    ones, 0, mode, promote_128, 0)
-        return address, storage
-
-    def prepare(self, torch, a, b, c):
+    def launch_of(self, torch, a, b, c):
         """A launch as a function without arguments."""
         tensors = [b.t(), a.t(), c.t()] if self.turned else [a, b, c]
         (rows, inner), (_, columns) = tensors[0].shape, tensors[1].shape
         in_columns = [self.m_major, self.k_major, self.turned]
         tensors = [tensor.t() if columns else tensor for tensor, columns in zip(tensors, in_columns)]
-        maps = [self.tensor_map(torch, tensor, *box) for tensor, box in zip(tensors, self.boxes)]
-        values = [ctypes.c_int32(rows), ctypes.c_int32(columns), ctypes.c_int32(inner)]
+        arguments = [*zip(tensors, self.boxes), rows, columns, inner]
         if "scaled" in self.name:
-            values.append(ctypes.c_float(1.0))
-        pointers = [address for address, _ in maps] + [ctypes.addressof(value) for value in values]
-        arguments = (ctypes.c_void_p * len(pointers))(*pointers)
+            arguments.append(1.0)
         processors = torch.cuda.get_device_properties(0).multi_processor_count
         at_once = processors * 5 // 22 if self.cluster > 2 else processors // self.cluster
         clusters = -(-rows // (self.block_m * self.cluster)) * -(-columns // self.block_n)
-        grid = min(clusters, at_once) * self.cluster
-        config = common.launch_config(grid, self.threads, self.shared, self.overlapping)
-
-        def launch(_keep=(maps, values)):
-            config.stream = torch.cuda.current_stream().cuda_stream
-            self.driver("cuLaunchKernelEx", ctypes.byref(config), self.function, arguments, None)
-
-        return launch
+        return self.prepare(torch, min(clusters, at_once) * self.cluster, arguments)
 
 
 def graph_of(torch, run, launches):
@@ -147,14 +109,8 @@ def medians(torch, contestants, rounds, milliseconds):
         once = timed(torch, graph_of(torch, run, 5)) / 5
         launches = max(3, min(400, int(milliseconds / once)))
         graphs[name] = (graph_of(torch, run, launches), launches)
-    times = {name: [] for name in contestants}
-    for _ in range(rounds):
-        order = list(graphs)
-        random.shuffle(order)
-        for name in order:
-            graph, launches = graphs[name]
-            times[name].append(timed(torch, graph) / launches)
-    return {name: sorted(taken)[len(taken) // 2] for name, taken in times.items()}
+    timed_alone = lambda of: timed(torch, of[0]) / of[1]
+    return {name: time for name, (time,) in common.medians(graphs, rounds, timed_alone).items()}
 
 
 def measure(torch, driver, folder, kind, shape, rounds, milliseconds):
@@ -167,7 +123,7 @@ def measure(torch, driver, folder, kind, shape, rounds, milliseconds):
         b = torch.randn(columns, inner, device="cuda").to(dtype).t()
     c = torch.empty(rows, columns, device="cuda", dtype=torch.bfloat16)
     kernel = Kernel(driver, os.path.join(folder, name_of(kind, shape)))
-    ours = kernel.prepare(torch, a, b, c)
+    ours = kernel.launch_of(torch, a, b, c)
     c.fill_(math.nan)
     ours()
     torch.cuda.synchronize()
@@ -199,31 +155,17 @@ def measure(torch, driver, folder, kind, shape, rounds, milliseconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--csv", default="matmul.csv")
-    parser.add_argument("--only", help="shapes, as columns/4096/4096/4096,fp8/8192/8192/8192")
-    parser.add_argument("--compile-to", metavar="DIR", help="compile the kernels there and stop")
-    parser.add_argument("--compiled", metavar="DIR", help="kernels that --compile-to made")
-    parser.add_argument("--lacewing", default=os.path.join(ROOT, "target", "release", "lacewing"), help="the program")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser = common.options_of(__doc__, "matmul.csv", "shapes, as columns/4096/4096/4096,fp8/8192/8192/8192", 9)
     parser.add_argument("--milliseconds", type=float, default=8.0, help="of each contestant in a round")
     options = parser.parse_args()
     cases = [(kind, shape) for kind, shapes in SHAPES.items() for shape in shapes]
     if options.only:
         words = [case.split("/") for case in options.only.split(",")]
         cases = [(kind, tuple(map(int, sizes))) for kind, *sizes in words]
-    folder = options.compile_to or options.compiled or os.path.join(ROOT, "target", "peers")
-    if not options.compiled:
-        os.makedirs(folder, exist_ok=True)
-        for kind, shape in cases:
-            compile_kernel(options.lacewing, folder, kind, shape)
-    if options.compile_to:
+    folder = common.kernels(options, lambda program, to: [compile_kernel(program, to, *case) for case in cases])
+    if not folder:
         return
-    import torch
-    torch.cuda.init()
-    torch.manual_seed(0)
-    torch.zeros(1, device="cuda")
-    driver = common.load_driver()
+    torch, driver = common.start()
     rows = []
     for kind, shape in cases:
         tile, speeds = measure(torch, driver, folder, kind, shape, options.rounds, options.milliseconds)
@@ -237,10 +179,7 @@ def main():
         if ratios:
             print(f"{kind}: geometric mean of the ratios {common.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
     fields = ["kind", "m", "n", "k", "tile", "ratio", "lacewing", "cublas", "cublas_slow"]
-    with open(options.csv, "w", newline="") as file:
-        writer = csv.DictWriter(file, fields, lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows(dict(row, ratio=f"{row['ratio']:.4f}") for row in rows)
+    common.write_table(options.csv, [dict(row, ratio=f"{row['ratio']:.4f}") for row in rows], fields)
 
 
 if __name__ == "__main__":

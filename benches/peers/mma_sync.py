@@ -12,6 +12,8 @@ import tempfile
 
 import torch
 
+import common
+
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mma_ceiling.cu")
 # Rows, columns and inner elements of a tile, warps, stages: the best of nine tried on an H200 for large and small products.
 TILINGS = ((128, 128, 32, 4, 4), (64, 128, 64, 4, 4))
@@ -30,16 +32,7 @@ def ceiling():
         return float(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
 
 
-def driver(function, *arguments):
-    library = ctypes.CDLL("libcuda.so.1")
-    status = getattr(library, function)(*arguments)
-    if status:
-        text = ctypes.c_char_p()
-        library.cuGetErrorString(status, ctypes.byref(text))
-        raise RuntimeError(f"{function}: {text.value.decode() if text.value else status}")
-
-
-def compiled():
+def compiled(driver):
     """The kernel for each tiling: a function of the driver, and how to launch it."""
     import triton
     import triton.language as tl
@@ -77,10 +70,7 @@ def compiled():
             attrs={(at,): [["tt.divisibility", 16]] for at in range(9)},
         )
         built = triton.compile(source, target=GPUTarget("cuda", 80, 32), options=dict(num_warps=warps, num_stages=stages))
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        driver("cuModuleLoadData", ctypes.byref(module), built.asm["ptx"].encode() + b"\0")
-        driver("cuModuleGetFunction", ctypes.byref(function), module, b"product")
-        driver("cuFuncSetAttribute", function, 8, built.metadata.shared)
+        function = common.load_function(driver, built.asm["ptx"].encode(), "product", built.metadata.shared)
         kernels[f"{m}x{n}x{k}"] = (function, m, n, warps * 32, built.metadata.shared)
     return kernels
 
@@ -90,8 +80,9 @@ KERNELS = {}
 
 def triton_products(a, b, c):
     """C = A B as calls by name, for matrices whose extents are multiples of 16 and whose rows are contiguous; K one of 64."""
+    driver = common.load_driver()
     if not KERNELS:
-        KERNELS.update(compiled())
+        KERNELS.update(compiled(driver))
     (m, k), n = a.shape, b.shape[1]
     calls = {}
     for name, (function, rows, columns, threads, shared) in KERNELS.items():

@@ -15,15 +15,16 @@
 //!
 //! J. Shah et al., "FlashAttention-3" (2024), algorithm 2; in base 2 as in [`super::mma`].
 
+mod span;
 mod work;
 
 use lacewing_core::ScalarType;
 use lacewing_core::prelude::*;
 
-pub(super) use self::work::{
-    Handover, Sizes, WORK_WORDS, Work, divide, hand_over, query_of, rows_at, work_at, work_in,
-};
-use super::{LARGEST_SHIFT, LN_2, causal_limit};
+pub(super) use self::span::{Span, Sums, Supply, attend, bring};
+use self::work::{Handover, WORK_WORDS, hand_over, rows_at, work_at, work_in};
+pub(super) use self::work::{Sizes, Work, divide, query_of};
+use super::{LARGEST_SHIFT, causal_limit};
 
 /// Query rows of a consumer warpgroup.
 pub(super) const ROWS: usize = 64;
@@ -116,9 +117,6 @@ const MANY_KEYS: usize = 4096;
 /// Keys above which three warpgroups are faster than four for head dimension 64 without a mask.
 const MOST_KEYS: usize = 8192;
 
-/// Tiles of keys that are left to load of a piece of work when the next one is drawn from the counter: enough to hide how long that
-/// takes. What is drawn earlier makes blocks end at different times, as nobody knows yet which one will be free first.
-const TILES_AHEAD: i32 = 3;
 /// Pieces of work for each block that heads which are mixed have together, where there are so many.
 const WORKS_OF_A_BLOCK: usize = 3;
 
@@ -133,13 +131,13 @@ pub fn mixed_heads(heads: usize, row_blocks: usize, blocks: usize) -> usize {
 
 /// A thread's two rows of the scores so far.
 #[derive(Clone, Copy, Carried)]
-pub(super) struct RowState {
+struct RowState {
     /// The score that has weight 1: a row's maximum when it was last looked for.
-    pub(super) max: [F32; 2],
+    max: [F32; 2],
     /// What is added to scaled scores, by [`shift`].
-    pub(super) shift: [F32; 2],
+    shift: [F32; 2],
     /// The thread's share of the sums of weights.
-    pub(super) sum: [F32; 2],
+    sum: [F32; 2],
 }
 
 /// Which of a thread's two rows an accumulator's element stands in.
@@ -196,7 +194,7 @@ fn weigh_anew(s: &mut Accumulator, rows: &mut RowState, scale: F32) -> [F32; 2] 
 
 /// The sums of a thread's weights, row by row, in two chains each.
 #[device]
-pub(super) fn sums(s: &Accumulator) -> [F32; 2] {
+fn sums(s: &Accumulator) -> [F32; 2] {
     let mut sums = [s[0], s[2]];
     for half in range_constexpr(2) {
         let mut chains = [s[2 * half], s[2 * half + 1]];
@@ -213,7 +211,7 @@ pub(super) fn sums(s: &Accumulator) -> [F32; 2] {
 /// Weights of a warpgroup's first tile, against a reference of 0: scores are seldom so large or so small that it does not serve,
 /// and nobody waits for maxima. `seen` is the number of keys that every row sees.
 #[device]
-pub(super) fn first_weights<T: MmaElement>(mut s: Accumulator, seen: I32, scale: F32) -> (RowState, Fragments<T>) {
+fn first_weights<T: MmaElement>(mut s: Accumulator, seen: I32, scale: F32) -> (RowState, Fragments<T>) {
     let mut rows = RowState { max: [0.0.into(); 2], shift: [0.0.into(); 2], sum: [0.0.into(); 2] };
     let mut weights = s.clone();
     weigh(&mut weights, &rows, scale);
@@ -240,7 +238,7 @@ pub(super) fn first_weights<T: MmaElement>(mut s: Accumulator, seen: I32, scale:
 /// Hides the scores of keys from the limit of each of the thread's two rows on; limits count from the thread's
 /// first column.
 #[device]
-pub(super) fn mask(s: &mut Accumulator, limits: [I32; 2]) {
+fn mask(s: &mut Accumulator, limits: [I32; 2]) {
     for i in range_constexpr(s.len()) {
         let column = (i / 4 * 8 + i % 2) as i32;
         s[i] = (limits[half_of(i)] > column).select(s[i], F32::from(f32::NEG_INFINITY));
@@ -264,9 +262,56 @@ pub(super) struct Consumer<T: WgmmaElement> {
     pub(super) scale_log2: F32,
 }
 
+impl<T: WgmmaElement> Consumer<T> {
+    /// The warpgroup of that number; `q` holds the rows of all.
+    #[device]
+    pub(super) fn new(
+        geometry: &HopperGeometry,
+        number: Uniform<I32>,
+        q: SwizzledTile<T>,
+        from: &Supply<T>,
+        boundary: Mbarrier,
+        scale: F32,
+    ) -> Self {
+        let consumers = geometry.consumers;
+        Consumer {
+            q: q.row_block(ROWS, number),
+            k: from.k_ring,
+            v: from.v_ring,
+            keys: from.keys,
+            values: from.values,
+            boundary,
+            turns: named_barriers(1, consumers, 2 * WARPGROUP),
+            number,
+            next: (number == consumers as i32 - 1).select(0.into(), number + 1),
+            scale_log2: scale * std::f32::consts::LOG2_E,
+        }
+    }
+}
+
+/// Gives the first warpgroup its first turn.
+#[device]
+pub(super) fn start_turns<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
+    if const_expr(geometry.consumers > 1) {
+        if c.number == geometry.consumers as i32 - 1 {
+            c.turns.at(0).arrive();
+        }
+    }
+}
+
+/// Takes the turn that nobody else takes: as many arrive at a barrier as wait there.
+#[device]
+pub(super) fn end_turns<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
+    if const_expr(geometry.consumers > 1) {
+        if c.number == 0 {
+            c.turns.at(0).sync();
+        }
+    }
+}
+
 /// Waits for the warpgroup's turn at the tensor cores. One alone takes no turns.
 #[device]
-pub(super) fn take_turn<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
+fn take_turn<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
     if const_expr(geometry.consumers > 1) {
         c.turns.at(c.number).sync();
     }
@@ -274,7 +319,7 @@ pub(super) fn take_turn<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeome
 
 /// Gives the next warpgroup its turn.
 #[device]
-pub(super) fn hand_on<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
+fn hand_on<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry) {
     if const_expr(geometry.consumers > 1) {
         c.turns.at(c.next).arrive();
     }
@@ -282,13 +327,13 @@ pub(super) fn hand_on<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometr
 
 /// What a consumer carries from one tile of keys to the next.
 #[derive(Carried)]
-pub(super) struct State<T: MmaElement> {
-    pub(super) rows: RowState,
+struct State<T: MmaElement> {
+    rows: RowState,
     /// Output so far, without the tile that `p` belongs to.
-    pub(super) o: Accumulator,
-    pub(super) p: Fragments<T>,
+    o: Accumulator,
+    p: Fragments<T>,
     /// The stage of that tile's values; that of the next tile's keys follows it.
-    pub(super) at: Cursor,
+    at: Cursor,
 }
 
 /// The thread's number in its block, by way of the warp: a compiler does not move that, so that what is computed from it stays
@@ -306,7 +351,7 @@ pub(super) fn first_row_of(thread: I32, number: Uniform<I32>) -> I32 {
 
 /// First key that each of the thread's two rows does not see, counted from the thread's first column of a tile.
 #[device]
-pub(super) fn limits<T: WgmmaElement>(
+fn limits<T: WgmmaElement>(
     c: &Consumer<T>,
     geometry: &HopperGeometry,
     sizes: &Sizes,
@@ -325,47 +370,10 @@ pub(super) fn limits<T: WgmmaElement>(
     limits
 }
 
-/// Makes the values of padding keys zeros, in the last tile: a weight of 0 times NaN would be NaN. The copies have
-/// put zeros where the tensor ends, so that only a shorter `kv_len` leaves something to do.
-#[device]
-pub(super) fn clear_padding<T: MmaElement>(
-    c: &Consumer<T>,
-    geometry: &HopperGeometry,
-    sizes: &Sizes,
-    work: Work,
-    at: Cursor,
-) {
-    let valid = work.keys - (work.tiles - 1) * (geometry.block_n as i32);
-    if work.keys < sizes.seqlen_kv && valid < (geometry.block_n as i32) {
-        c.values.wait(at);
-        let tile = c.v.stage(at.stage());
-        let (chunks, threads) = (geometry.head_dim / CHUNK, geometry.consumers * WARPGROUP);
-        let first = valid * (chunks as i32) + thread_id(X) - (WARPGROUP as i32);
-        for chunk in range(first, I32::from((geometry.block_n * chunks) as i32), threads as i32) {
-            let (row, column) = divide(chunk, I32::from(chunks as i32));
-            tile.at((row, column * (CHUNK as i32))).store_vec(Vector::<T, CHUNK>::splat(T::from(0.0)));
-        }
-        fence_proxy(ProxyFence::AsyncShared);
-        named_barrier(geometry.consumers + 1, threads).sync();
-    }
-}
-
-/// Leaves a tile of keys and values alone, in turn. All four warps have waited for both stages before one thread releases them:
-/// else these could be filled twice before a warp that fell behind looks.
-#[device]
-pub(super) fn pass_on<T: WgmmaElement>(c: &Consumer<T>, at: Cursor) {
-    c.keys.wait(at);
-    c.values.wait(at);
-    c.turns.at(c.number).sync();
-    c.turns.at(c.next).arrive();
-    c.keys.release(at);
-    c.values.release(at);
-}
-
 /// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before. Tiles from `whole` on
 /// may have something to mask. `queries` is where Q is released, if a tensor copy brought it.
 #[device]
-pub(super) fn step<T: MmaElement>(
+fn step<T: MmaElement>(
     c: &Consumer<T>,
     geometry: &HopperGeometry,
     sizes: &Sizes,
@@ -469,11 +477,12 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     };
     let boundary = setup.mbarrier("boundary", 1);
     // Where the producer says that the next work is to be drawn.
-    let soon = setup.mbarrier("soon", 1);
+    let soon = if const_expr(geometry.causal) { Some(setup.mbarrier("soon", 1)) } else { None };
     setup.finish();
 
     let (producer_registers, consumer_registers) = geometry.registers();
     let [producer, consumer] = warpgroup_roles([(1, producer_registers), (consumers, consumer_registers)]);
+    let supply = Supply { k, v, k_ring, v_ring, keys, values, soon };
     if producer.is_mine() {
         producer.begin();
         if warp_id() == 0 && elect_one() {
@@ -484,37 +493,15 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             handover.slots.wait(slot);
             let mut work = work_in(&handover, slot);
             while work.tiles > 0 {
-                let (batch, head_kv) = (work.batch, divide(work.head, heads_per_kv).0);
-                let last = work.tiles - 1;
-                let full = keys.acquire(at, k_ring.bytes());
-                k.load(k_ring.stage(at.stage()), (batch, head_kv, last * (block_n as i32), 0), full);
-                for c in range_constexpr(consumers) {
-                    let rows = q_tile.row_block(ROWS, c);
-                    let full = queries.acquire(queries.at(c, round), rows.bytes());
-                    q.load(rows, (batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
-                }
-                if const_expr(geometry.causal) {
-                    if last == 0 {
-                        soon.arrive();
+                let head_kv = divide(work.head, heads_per_kv).0;
+                let span = Span { begin: 0.into(), end: uniform(work.tiles) };
+                at = bring(&supply, &geometry, work.batch, head_kv, span, at, || {
+                    for c in range_constexpr(consumers) {
+                        let rows = q_tile.row_block(ROWS, c);
+                        let full = queries.acquire(queries.at(c, round), rows.bytes());
+                        q.load(rows, (work.batch, work.head, work.first_row + ((c * ROWS) as i32), 0), full);
                     }
-                }
-                for behind in range(0, last) {
-                    let tile = last - behind;
-                    if const_expr(geometry.causal) {
-                        if tile == last.min(TILES_AHEAD) {
-                            soon.arrive();
-                        }
-                    }
-                    let ahead = at.next();
-                    let full = keys.acquire(ahead, k_ring.bytes());
-                    k.load(k_ring.stage(ahead.stage()), (batch, head_kv, (tile - 1) * (block_n as i32), 0), full);
-                    let full = values.acquire(at, v_ring.bytes());
-                    v.load(v_ring.stage(at.stage()), (batch, head_kv, tile * (block_n as i32), 0), full);
-                    at = ahead;
-                }
-                let full = values.acquire(at, v_ring.bytes());
-                v.load(v_ring.stage(at.stage()), (batch, head_kv, 0, 0), full);
-                at.advance();
+                });
                 round += 1;
                 handover.slots.empty(slot).arrive();
                 slot.advance();
@@ -531,7 +518,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             while schedule.has(ticket) {
                 slot.advance();
                 handover.slots.wait_empty(slot);
-                if const_expr(geometry.causal) {
+                if let Some(soon) = soon {
                     soon.wait(*drawn % 2);
                     drawn += 1;
                 }
@@ -548,91 +535,18 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         wait_for_previous_grid();
         let number = consumer.number();
         let lane = lane_id();
-        let turns = named_barriers(1, consumers, 2 * WARPGROUP);
-        let next = (number == consumers as i32 - 1).select(0.into(), number + 1);
-        let c = Consumer {
-            q: q_tile.row_block(ROWS, number),
-            k: k_ring,
-            v: v_ring,
-            keys,
-            values,
-            boundary,
-            turns,
-            number,
-            next,
-            scale_log2: scale * std::f32::consts::LOG2_E,
-        };
-        if number == consumers as i32 - 1 {
-            turns.at(0).arrive();
-        }
+        let c = Consumer::new(&geometry, number, q_tile, &supply, boundary, scale);
+        start_turns(&c, &geometry);
         let (mut at, mut slot) = (keys.start(), handover.slots.start());
         let mut round = Uniform::<I32>::from(0);
         handover.slots.wait(slot);
         let mut work = work_in(&handover, slot);
         let mut tiles = uniform(work.tiles);
         while tiles > 0 {
-            (work.keys, work.tiles) = (*uniform(work.keys), *tiles);
-            let q_at = queries.at(number, round);
-            let last = tiles - 1;
-
-            clear_padding(&c, &geometry, &sizes, work, at);
-
-            // Tiles on the right that no row of the warpgroup sees are passed on, in turn.
-            let mut first = last;
-            if const_expr(geometry.causal) {
-                let row = work.first_row + number * (ROWS as i32) + (ROWS as i32 - 1);
-                let seen = causal_limit(row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(1);
-                let tiles = divide(seen + (block_n as i32 - 1), I32::from(block_n as i32)).0;
-                first = uniform(tiles.min(work.tiles)) - 1;
-                for _ in range(first, last) {
-                    pass_on(&c, at);
-                    at.advance();
-                }
-            }
-
-            // The first tile has nothing before it.
-            queries.wait(q_at);
-            keys.wait(at);
-            turns.at(number).sync();
-            let s = wgmma(c.q, k_ring.stage(at.stage()).t());
-            turns.at(next).arrive();
-            let mut s = s.wait::<0>();
-            keys.release(at);
-            queries.release_if(first == 0, q_at);
-            // Keys that every row of the warpgroup sees.
-            let mut seen = work.keys;
-            if const_expr(geometry.causal) {
-                let first_row = work.first_row + number * (ROWS as i32);
-                seen = causal_limit(first_row, sizes.seqlen_q, seqlen_kv).min(work.keys).max(0);
-                mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
-            } else {
-                if work.keys < (*first + 1) * (block_n as i32) {
-                    mask(&mut s, limits(&c, &geometry, &sizes, work, *first));
-                }
-            }
-            let (rows, p) = first_weights::<T>(s, seen, c.scale_log2);
-            let mut state = State { rows, o: Accumulator::zeros(head_dim), p, at };
-
-            // Tiles that every row of the warpgroup sees whole need no mask.
-            let mut whole = first;
-            if const_expr(geometry.causal) {
-                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
-            }
-            for behind in range(0, first) {
-                step(&c, &geometry, &sizes, work, Some((queries, q_at)), first - 1 - behind, whole, &mut state);
-            }
-
-            values.wait(state.at);
-            let pv = wgmma_add(&state.p, v_ring.stage(state.at.stage()), std::mem::take(&mut state.o));
-            // Sums of whole rows, while the last product runs.
-            let mut total = state.rows.sum;
-            for half in range_constexpr(2) {
-                total[half] += shfl_xor(total[half], 2);
-                total[half] += shfl_xor(total[half], 1);
-            }
-            let mut acc = pv.wait::<0>();
-            values.release(state.at);
-            at = state.at.next();
+            work.keys = *uniform(work.keys);
+            let (span, q_at) = (Span { begin: 0.into(), end: tiles }, queries.at(number, round));
+            let (mut sums, next) = attend(&c, &geometry, &sizes, work, span, Some((queries, q_at)), at);
+            at = next;
             // Where the rows go, read again: nothing of it has taken registers from the tiles.
             let done = work_in(&handover, slot);
             warp_sync();
@@ -641,19 +555,17 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
 
             for half in range_constexpr(2) {
                 let row = done.first_row + row_in_block + ((8 * half) as i32);
-                let empty = total[half] == 0.0;
-                let inverse = empty.select(F32::from(0.0), total[half].rcp_fast());
-                for i in range_constexpr(acc.len()) {
+                let (inverse, log) = sums.finish(half, c.scale_log2);
+                for i in range_constexpr(sums.acc.len()) {
                     if const_expr(half_of(i) == half) {
-                        acc[i] *= inverse;
+                        sums.acc[i] *= inverse;
                     }
                 }
                 if row < sizes.seqlen_q && lane % 4 == 0 {
-                    let log = (state.rows.max[half].fma(c.scale_log2, total[half].log2_fast())) * LN_2;
-                    lse.at((done.batch, done.head, row)).store(empty.select(F32::from(f32::NEG_INFINITY), log));
+                    lse.at((done.batch, done.head, row)).store(log);
                 }
             }
-            store_rows(o, staged.stage(number), &geometry, number, done, &acc);
+            store_rows(o, staged.stage(number), &geometry, number, done, &sums.acc);
             round += 1;
             slot.advance();
             handover.slots.wait(slot);
@@ -664,10 +576,7 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         if thread_id(X) % (WARPGROUP as i32) == 0 {
             tma_store_wait(0);
         }
-        // The turn that was handed out first is the last one to be taken.
-        if number == 0 {
-            turns.at(0).sync();
-        }
+        end_turns(&c, &geometry);
     }
 }
 
@@ -728,7 +637,7 @@ pub(super) mod tests {
         let mut all: Vec<HopperGeometry> = Vec::new();
         for head_dim in HEAD_DIMS {
             for causal in [false, true] {
-                for length in [1, FEW_ROWS + 1, MANY_KEYS + 1] {
+                for length in [1, FEW_ROWS + 1, MANY_KEYS + 1, MOST_KEYS + 1] {
                     let geometry = HopperGeometry::new(head_dim, causal, length, length).unwrap();
                     if !all.contains(&geometry) {
                         all.push(geometry);

@@ -14,8 +14,8 @@ use lacewing_core::prelude::*;
 use lacewing_runtime::{Error, LaunchStats};
 
 use super::hopper::{
-    CHUNK, Consumer, HopperGeometry, ROWS, Sizes, State, WARPGROUP, Work, clear_padding, divide, first_row_of,
-    first_weights, hand_on, limits, mask, pass_on, query_of, step, take_turn, this_thread,
+    CHUNK, Consumer, HopperGeometry, ROWS, Sizes, Span, Sums, Supply, WARPGROUP, Work, attend, bring, divide,
+    end_turns, first_row_of, query_of, start_turns, this_thread,
 };
 use super::{LN_2, causal_limit};
 use crate::reference::AttentionShape;
@@ -153,15 +153,8 @@ fn load_queries<T: MmaElement>(q: Tensor<T, 4>, c: &Consumer<T>, geometry: &Hopp
 
 /// Writes what a warpgroup has summed up.
 #[device]
-fn store_sums<T: MmaElement>(
-    to: Destination<T>,
-    c: &Consumer<T>,
-    work: Work,
-    place: Place,
-    max: [F32; 2],
-    total: [F32; 2],
-    acc: &Accumulator,
-) {
+fn store_sums<T: MmaElement>(to: Destination<T>, c: &Consumer<T>, work: Work, place: Place, sums: &Sums) {
+    let acc = &sums.acc;
     let thread = this_thread();
     let (first, column) = (thread % 4 == 0, thread % 4 * 2);
     for half in range_constexpr(2) {
@@ -169,7 +162,7 @@ fn store_sums<T: MmaElement>(
         let inside = row < place.rows;
         match to {
             Destination::Parts { o, weights } => {
-                let pair = Vector::<F32, 2>::from([max[half], total[half]]);
+                let pair = Vector::<F32, 2>::from([sums.max[half], sums.total[half]]);
                 weights.at((place.part, place.head, row, 0)).store_vec_if(inside & first, pair);
                 for group in range_constexpr(acc.len() / 4) {
                     let at = 4 * group + 2 * half;
@@ -178,11 +171,8 @@ fn store_sums<T: MmaElement>(
                 }
             }
             Destination::Whole { o, lse } => {
-                let empty = total[half] == 0.0;
-                let inverse = empty.select(F32::from(0.0), total[half].rcp_fast());
+                let (inverse, log) = sums.finish(half, c.scale_log2);
                 let (head, query) = place.row(work, row);
-                let log = max[half].fma(c.scale_log2, total[half].log2_fast()) * LN_2;
-                let log = empty.select(F32::from(f32::NEG_INFINITY), log);
                 lse.at((work.batch, head, query)).store_if(inside & first, log);
                 for group in range_constexpr(acc.len() / 4) {
                     let at = 4 * group + 2 * half;
@@ -213,7 +203,7 @@ pub fn fmha_fwd_hopper_part<T: MmaElement>(
     scale: F32,
 ) {
     let to = Destination::Parts { o: partial_o, weights: partial_weights };
-    attend(&geometry, q, k, v, kv_len, to, partial_o.extent(0), heads_per_kv, seqlen_kv, scale);
+    part_of(&geometry, q, k, v, kv_len, to, partial_o.extent(0), heads_per_kv, seqlen_kv, scale);
 }
 
 /// Attention of every row to all its keys, with packed rows as in [`fmha_fwd_hopper_part`]. The grid is one block for each row
@@ -232,12 +222,12 @@ pub fn fmha_fwd_hopper_packed<T: MmaElement>(
     scale: F32,
 ) {
     let to = Destination::Whole { o, lse };
-    attend(&geometry, q, k, v, kv_len, to, I32::from(1), heads_per_kv, seqlen_kv, scale);
+    part_of(&geometry, q, k, v, kv_len, to, I32::from(1), heads_per_kv, seqlen_kv, scale);
 }
 
 /// What both kernels do.
 #[device]
-fn attend<T: MmaElement>(
+fn part_of<T: MmaElement>(
     geometry: &HopperGeometry,
     q: Tensor<T, 4>,
     k: TensorMap<T, 4>,
@@ -284,6 +274,8 @@ fn attend<T: MmaElement>(
     let (share, rest) = divide(tiles, parts);
     let begin = uniform(share * part + part.min(rest));
     let end = begin + uniform(share + (part < rest).select(I32::from(1), I32::from(0)));
+    let span = Span { begin, end };
+    let supply = Supply { k, v, k_ring, v_ring, keys, values, soon: None };
     setup.finish();
 
     let (producer_registers, consumer_registers) = geometry.registers();
@@ -293,108 +285,20 @@ fn attend<T: MmaElement>(
         if warp_id() == 0 && elect_one() {
             boundary.arrive();
             if begin < end {
-                let mut at = keys.start();
-                let full = keys.acquire(at, k_ring.bytes());
-                k.load(k_ring.stage(at.stage()), (batch, head, (end - 1) * (block_n as i32), 0), full);
-                for behind in range(1, end - begin) {
-                    let tile = end - behind;
-                    let ahead = at.next();
-                    let full = keys.acquire(ahead, k_ring.bytes());
-                    k.load(k_ring.stage(ahead.stage()), (batch, head, (tile - 1) * (block_n as i32), 0), full);
-                    let full = values.acquire(at, v_ring.bytes());
-                    v.load(v_ring.stage(at.stage()), (batch, head, tile * (block_n as i32), 0), full);
-                    at = ahead;
-                }
-                let full = values.acquire(at, v_ring.bytes());
-                v.load(v_ring.stage(at.stage()), (batch, head, begin * (block_n as i32), 0), full);
+                let _ = bring(&supply, geometry, batch, head, span, keys.start(), || {});
             }
         }
     } else {
         consumer.begin();
-        let number = consumer.number();
-        let c = Consumer {
-            q: q_tile.row_block(ROWS, number),
-            k: k_ring,
-            v: v_ring,
-            keys,
-            values,
-            boundary,
-            turns: named_barriers(1, consumers, 2 * WARPGROUP),
-            number,
-            next: (number == consumers as i32 - 1).select(0.into(), number + 1),
-            scale_log2: scale * std::f32::consts::LOG2_E,
-        };
+        let c = Consumer::new(geometry, consumer.number(), q_tile, &supply, boundary, scale);
         if begin < end {
             load_queries(q, &c, geometry, work, place);
-            if const_expr(consumers > 1) {
-                if number == consumers as i32 - 1 {
-                    c.turns.at(0).arrive();
-                }
-            }
-            let mut at = keys.start();
-            if end == uniform(tiles) {
-                clear_padding(&c, geometry, &sizes, work, at);
-            }
-
-            // Tiles on the right that no row of the warpgroup sees are passed on, in turn; but not the last one.
-            let mut first = end - 1;
-            if const_expr(geometry.causal && consumers > 1) {
-                let last_query = query_of(work.first_row + number * (ROWS as i32) + (ROWS as i32 - 1), &sizes);
-                let seen = causal_limit(last_query, sizes.seqlen_q, seqlen_kv).min(valid).max(1);
-                let tiles = divide(seen + (block_n as i32 - 1), I32::from(block_n as i32)).0;
-                first = (uniform(tiles) - 1).min(first).max(begin);
-                for _ in range(first, end - 1) {
-                    pass_on(&c, at);
-                    at.advance();
-                }
-            }
-
-            // The first tile has nothing before it.
-            keys.wait(at);
-            take_turn(&c, geometry);
-            let s = wgmma(c.q, k_ring.stage(at.stage()).t());
-            hand_on(&c, geometry);
-            let mut s = s.wait::<0>();
-            keys.release(at);
-            // Keys that every row of the warpgroup sees.
-            let mut seen = valid;
-            if const_expr(geometry.causal) {
-                let first_query = query_of(work.first_row + number * (ROWS as i32), &sizes);
-                seen = causal_limit(first_query, sizes.seqlen_q, seqlen_kv).min(valid).max(0);
-            }
-            mask(&mut s, limits(&c, geometry, &sizes, work, *first));
-            let (rows, p) = first_weights::<T>(s, seen, c.scale_log2);
-            let mut state = State { rows, o: Accumulator::zeros(head_dim), p, at };
-
-            // Tiles that every row of the warpgroup sees whole need no mask.
-            let mut whole = first;
-            if const_expr(geometry.causal) {
-                whole = uniform(divide(seen, I32::from(block_n as i32)).0).min(first);
-            }
-            for behind in range(0, first - begin) {
-                step(&c, geometry, &sizes, work, None, first - 1 - behind, whole, &mut state);
-            }
-
-            values.wait(state.at);
-            let pv = wgmma_add(&state.p, v_ring.stage(state.at.stage()), std::mem::take(&mut state.o));
-            // Sums of whole rows, while the last product runs.
-            let mut total = state.rows.sum;
-            for half in range_constexpr(2) {
-                total[half] += shfl_xor(total[half], 2);
-                total[half] += shfl_xor(total[half], 1);
-            }
-            let acc = pv.wait::<0>();
-            values.release(state.at);
-            store_sums(to, &c, work, place, state.rows.max, total, &acc);
-            // The turn that was handed out first is the last one to be taken.
-            if const_expr(consumers > 1) {
-                if number == 0 {
-                    c.turns.at(0).sync();
-                }
-            }
+            start_turns(&c, geometry);
+            let (sums, _) = attend(&c, geometry, &sizes, work, span, None, keys.start());
+            store_sums(to, &c, work, place, &sums);
+            end_turns(&c, geometry);
         } else {
-            let (none, zero) = (F32::from(f32::NEG_INFINITY), F32::from(0.0));
-            store_sums(to, &c, work, place, [none; 2], [zero; 2], &Accumulator::zeros(head_dim));
+            store_sums(to, &c, work, place, &Sums::none(head_dim));
         }
     }
 }
