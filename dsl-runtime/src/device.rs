@@ -170,7 +170,8 @@ impl Device {
     /// Captures launches instead of running them: those that `work` makes on the handle that it is given. They are
     /// then replayed as one, which costs the host one launch.
     ///
-    /// Tensors cannot be made, read or written with that handle, nor can it be waited for.
+    /// Tensors cannot be made, read or written with that handle, nor can it be waited for; it gives a
+    /// [`work_counter`](Device::work_counter).
     ///
     /// # Errors
     /// What `work` returns; [`Error::Device`] on the emulator, which has no graphs, and when the driver refuses.
@@ -285,6 +286,30 @@ impl Device {
             Backend::Cuda(gpu) => self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, Some(0))?,
         };
         Ok(DevTensor::whole(self.clone(), storage, shape))
+    }
+
+    /// A zero that every launch of a kernel leaves as zero, as [`Schedule::drawn`] does: the counter from which persistent blocks
+    /// draw their work. `kernel` says whose launches share it.
+    ///
+    /// On a GPU it is made and cleared once for each stream and each capture, and handed out again for each launch: nothing
+    /// stands between launches that follow each other, so that they can overlap. Launches on one stream are in order, and so
+    /// is a graph with itself: no two use it at the same time, unless one overlaps the other, and then it draws behind
+    /// `wait_for_previous_grid()`. A kernel that fails leaves no device behind on which the counter would matter. The emulator,
+    /// which goes on when a check has ended a launch, makes a new one for each.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when no memory is left, [`Error::Fault`] when an earlier kernel has failed.
+    ///
+    /// [`Schedule::drawn`]: lacewing_core::types::Schedule::drawn
+    pub fn work_counter(&self, kernel: &'static str) -> Result<DevTensor<i32, 1>, Error> {
+        match &self.identity.backend {
+            #[cfg(feature = "mlir")]
+            Backend::Emulator => self.tensor_zeros([1]),
+            Backend::Cuda(gpu) => {
+                let memory = gpu.counter(self.stream(gpu), kernel)?;
+                Ok(DevTensor::whole(self.clone(), Storage::Cuda(memory), [1]))
+            }
+        }
     }
 
     /// A tensor whose elements count as never written: the emulator reports a kernel that reads

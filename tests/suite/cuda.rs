@@ -1,6 +1,7 @@
 //! NVIDIA GPUs. What needs one is skipped, and says so, where there is none; `LACEWING_REQUIRE_GPU=1` makes that a
 //! failure.
 
+mod counters;
 mod faults;
 mod kernels;
 

@@ -95,6 +95,31 @@ fn every_piece_of_work_is_done_once() {
     }
 }
 
+/// Draws once, and fails.
+#[kernel(block = [32, 1, 1])]
+fn fails_behind_a_draw(counter: TensorMut<I32, 1>, done: TensorMut<I32, 1>) {
+    if elect_one() {
+        let _ = counter.at(0).atomic_add(I32::from(1));
+        done.at(done.extent(0)).store(I32::from(1));
+    }
+}
+
+#[test]
+fn each_launch_finds_a_zero_in_its_counter() {
+    let dev = device();
+    let mut done = dev.tensor_zeros::<i32, 1>([9]).unwrap();
+    for round in 1..=3 {
+        let mut counter = dev.work_counter("tally").unwrap();
+        tally::new(true).grid([4, 1, 1]).launch(&dev, (&mut counter, &mut done)).unwrap();
+        assert_eq!(done.to_vec().unwrap(), [round; 9]);
+        // Not even a launch that a check has ended leaves something to the next.
+        let mut counter = dev.work_counter("tally").unwrap();
+        let failed = fails_behind_a_draw::new().grid([1, 1, 1]).launch(&dev, (&mut counter, &mut done));
+        assert!(matches!(failed, Err(Error::Report(_))), "{failed:?}");
+        assert_eq!(counter.to_vec().unwrap(), [1]);
+    }
+}
+
 #[test]
 fn a_table_lists_each_blocks_work() {
     const TABLE: [[i32; 3]; 4] = [[5, 0, 2], [-1, 3, 3], [6, -1, 1], [4, 3, -7]];

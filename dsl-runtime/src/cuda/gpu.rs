@@ -1,6 +1,6 @@
 //! One GPU: its context, its streams, and the blame for faults that show later.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(crate) struct Gpu {
 pub(crate) struct Stream {
     raw: Arc<CudaStream>,
     capture: Option<Arc<Mutex<Captured>>>,
+    /// Zeros that kernels of these names leave as they found them.
+    counters: Arc<Mutex<HashMap<&'static str, Arc<Memory>>>>,
 }
 
 /// What a graph uses.
@@ -47,11 +49,11 @@ pub(super) struct Captured {
 
 impl Stream {
     fn new(raw: Arc<CudaStream>) -> Self {
-        Self { raw, capture: None }
+        Self { raw, capture: None, counters: Arc::default() }
     }
 
     pub(super) fn capturing(raw: Arc<CudaStream>) -> Self {
-        Self { raw, capture: Some(Arc::default()) }
+        Self { raw, capture: Some(Arc::default()), counters: Arc::default() }
     }
 
     pub(super) fn raw(&self) -> &Arc<CudaStream> {
@@ -215,6 +217,29 @@ impl Gpu {
             Ok(memory)
         };
         made().map_err(|error| self.fault(&format!("an allocation of {bytes} bytes"), error))
+    }
+
+    /// Four bytes of zeros for the launches of a kernel on this stream, each of which leaves zeros behind: these launches
+    /// are in order, so that the zeros are set once. A capture has its own, which its graph takes along: no two
+    /// launches of a graph run at once.
+    pub(crate) fn counter(&self, stream: &Stream, kernel: &'static str) -> Result<Arc<Memory>, Error> {
+        const BYTES: usize = 4;
+        let zeros = |on: &Stream| self.allocate(on, BYTES, Some(0)).map(Arc::new);
+        if stream.capture.is_none() {
+            let status = stream.raw.capture_status().map_err(|error| self.fault("a look at the stream", error))?;
+            if status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+                // Another library captures its stream, and may replay the graph beside this stream's launches.
+                return zeros(stream);
+            }
+        }
+        let mut counters = stream.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = counters.get(kernel) {
+            return Ok(Arc::clone(known));
+        }
+        // A capture makes no memory; the graph waits for that of the first stream like for all that it uses.
+        let made = zeros(if stream.capture.is_some() { &self.home } else { stream })?;
+        counters.insert(kernel, Arc::clone(&made));
+        Ok(made)
     }
 
     /// Overwrites bytes.

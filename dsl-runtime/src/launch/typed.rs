@@ -62,7 +62,8 @@ impl<K: rt::Kernel> Launch<K> {
 
     /// The same launch, which may start before the launch before it on the stream is through (programmatic dependent
     /// launch). The kernel says from where on it needs what that one wrote: by `wait_for_previous_grid()`, without which
-    /// the launch is refused. Chips before sm_90 and the emulator run it in order.
+    /// the launch is refused. Every block must come to it: a launch behind this one waits for this one alone, and takes for
+    /// granted that what came before is through. Chips before sm_90 and the emulator run it in order.
     pub fn overlapping(mut self) -> Self {
         self.manner.overlapping = true;
         self

@@ -183,6 +183,52 @@ fn launches_share_a_counter() {
     }
 }
 
+/// On a GPU launches need no counter of their own: they follow each other, run on two streams at once, and in a graph.
+#[test]
+fn a_gpu_runs_launches_back_to_back() {
+    let Some(device) = gpu().filter(|device| device.target() == Target::SM_90A) else { return };
+    let device = device.with_synchronous(false);
+    let case = Case::new(1500, 1500, 64).heads(32, 4).causal();
+    let inputs = case.inputs::<BF16>();
+    let wanted = forward::<BF16>(&device, &case, &inputs);
+    let second = device.new_stream().unwrap();
+    std::thread::scope(|scope| {
+        let (case, inputs, wanted) = (&case, &inputs, &wanted);
+        for device in [&device, &second] {
+            scope.spawn(move || {
+                let (tensors, kv_len) = (inputs.on::<BF16>(device), case.lengths_on(device));
+                for round in 0..8 {
+                    let mut out = Outputs::<half::bf16>::new(device, &case.shape());
+                    for _ in 0..25 {
+                        let forward = tensors.forward(case, &kv_len);
+                        forward.fmha_fwd_tiled::<BF16>(TilingChoice::Whole, &mut out.o, &mut out.lse).unwrap();
+                    }
+                    assert!(out.read().same(wanted), "round {round} on {device:?}");
+                }
+            });
+        }
+    });
+
+    let (tensors, kv_len) = (inputs.on::<BF16>(&device), case.lengths_on(&device));
+    let mut out = Outputs::<half::bf16>::new(&device, &case.shape());
+    let tiles = HopperGeometry::new(64, true, 1500, 1500).unwrap();
+    let launch = fmha_fwd_hopper::<BF16>::new(tiles).grid([100, 1, 1]).overlapping();
+    let graph = device.capture(|capturing| {
+        let mut counter = capturing.work_counter("fmha_fwd")?;
+        for _ in 0..5 {
+            let (q, k, v, scale) = (&tensors.q, &tensors.k, &tensors.v, case.scale_value());
+            let (o, lse, group) = (&mut out.o, &mut out.lse, mixed_heads(32, 6, 100) as i32);
+            launch.launch(capturing, (q, k, v, &kv_len, o, lse, &mut counter, 8, 1500, group, scale))?;
+        }
+        Ok(())
+    });
+    let graph = graph.unwrap();
+    for _ in 0..20 {
+        graph.launch().unwrap();
+    }
+    assert!(out.read().same(&wanted), "a graph");
+}
+
 /// The order in which blocks draw their work does not reach the results.
 #[test]
 fn reruns_are_equal_bit_for_bit() {
