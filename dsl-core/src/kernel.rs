@@ -234,6 +234,25 @@ pub fn trace_kernel<K: Kernel>(kernel: &K, target: Target) -> Result<Traced, Err
     Traced::from_module(module)
 }
 
+/// Blocks and threads that a multiprocessor holds at once, and registers of a thread (CUDA C++ Programming Guide, "Technical
+/// Specifications per Compute Capability": the same for 8.0, 9.0 and 10.0).
+const MAX_BLOCKS_AT_ONCE: u32 = 32;
+const MAX_THREADS_AT_ONCE: u64 = 2048;
+const MAX_REGISTERS: u32 = 255;
+/// Waves of an execution unit (CDNA3 ISA, "Wave State": 8 of each SIMD).
+const MAX_WAVES: u32 = 8;
+
+/// Why a kernel cannot have a name: it is the name of the function in assembly.
+fn unspeakable(name: &str) -> Option<&'static str> {
+    if !name.is_ascii() {
+        return Some("assemblers know names of ASCII letters, digits and `_` only");
+    }
+    // PTX ISA, "Identifiers", and what `printf!` and `device_assert!` call.
+    ["WARP_SZ", "vprintf", "__assertfail"]
+        .contains(&name)
+        .then_some("the name belongs to PTX, or to the system calls of CUDA")
+}
+
 /// Refuses what the chip can never run (F8).
 fn check_resources(name: &str, attributes: &KernelAttributes, target: Target, trace: &mut Trace, loc: Loc) {
     let here = || Some(SourceLocation::from_caller(loc));
@@ -258,6 +277,28 @@ fn check_resources(name: &str, attributes: &KernelAttributes, target: Target, tr
     if shared > limit {
         let message = format!("kernel `{name}`: {shared} bytes of shared memory; {target} has {limit} a block");
         trace.error(Diagnostic::error(message).at(here()).help("use smaller tiles or fewer stages"));
+    }
+    if let Some(problem) = unspeakable(name) {
+        trace.error(
+            Diagnostic::error(format!("kernel `{name}`: {problem}")).at(here()).help("give the function another name"),
+        );
+    }
+    let wishes = [
+        ("min_blocks", attributes.min_blocks, MAX_BLOCKS_AT_ONCE.min((MAX_THREADS_AT_ONCE / threads.max(1)) as u32)),
+        ("max_regs", attributes.max_regs, MAX_REGISTERS),
+        ("waves_per_eu", attributes.waves_per_eu, MAX_WAVES),
+    ];
+    for (wish, given, limit) in wishes {
+        let Some(given) = given.filter(|given| !(1..=limit.max(1)).contains(given)) else { continue };
+        let message = format!("kernel `{name}`: `{wish}` is {given}: from 1 to {} can be had", limit.max(1));
+        let help = match wish {
+            "min_blocks" => {
+                format!("a block has {threads} threads, and a multiprocessor {MAX_THREADS_AT_ONCE} at once")
+            }
+            "max_regs" => "a thread can name 255 registers".to_owned(),
+            _ => "an execution unit holds 8 waves".to_owned(),
+        };
+        trace.error(Diagnostic::error(message).at(here()).help(help));
     }
     if attributes.waves_per_eu.is_some() && !target.is_amd() {
         let message = format!("kernel `{name}`: `waves_per_eu` is a wish for AMD chips; {target} cannot honour it");

@@ -28,4 +28,17 @@ fn compile_time(n: I32, x: F32, y: TensorMut<F32, 1>) {
     }
 }
 
+#[kernel(block = [32, 1, 1])]
+fn adapters(n: I32, y: TensorMut<F32, 1>) {
+    for i in range(n).rev() {
+        y.at(i).store(F32::from(0.0));
+    }
+    for i in range(0, n).step_by(2) {
+        y.at(i).store(F32::from(0.0));
+    }
+    for i in range(0..8) {
+        y.at(i).store(F32::from(0.0));
+    }
+}
+
 fn main() {}

@@ -10,7 +10,10 @@ use crate::types::{
 use crate::{ParamDesc, ParamKind, ScalarType};
 
 /// A kernel: a function under `#[kernel]` with its compile-time parameters chosen.
-pub trait Kernel: Clone {
+///
+/// It is `'static`, because its type tells it from every other kernel: two closures, or two types of one name in two
+/// blocks, have one *name*, and are two types.
+pub trait Kernel: Clone + 'static {
     /// The types of the run-time parameters, as a tuple.
     type Params: KernelParams;
     /// Name of the function.

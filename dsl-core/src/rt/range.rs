@@ -160,7 +160,7 @@ impl<T: Scalar + BoundValue> BoundValue for Uniform<T> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a loop bound",
     label = "expected an integer",
-    note = "bounds are `I32`, `I64`, `Index`, `i32`, `i64` or `usize`"
+    note = "bounds are `I32`, `I64`, `Index`, `i32`, `i64` or `usize`, with commas between them: `range(lo, hi)`"
 )]
 pub trait Bound<Variable>: Copy {
     #[doc(hidden)]

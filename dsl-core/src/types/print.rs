@@ -190,6 +190,9 @@ macro_rules! device_assert {
     ($condition:expr, $message:expr $(,)?) => {
         $crate::rt::device_assert($condition, $message)
     };
+    ($condition:expr, $message:expr, $($values:tt)+) => {
+        compile_error!("`device_assert!` takes a text without values; `printf!` prints them")
+    };
 }
 
 /// Refuses the kernel where a host condition is false, and traces no further: `static_assert!(D % 16 == 0, "D must be a multiple of 16")`.

@@ -11,6 +11,7 @@ use syn::{ImplItemFn, ReturnType, TraitItemFn, Type, TypeReference, parse2};
 
 use crate::errors::{Errors, unparsed};
 use crate::generated::{Root, lint_attribute};
+use crate::kernel::outer;
 use crate::lower::{Lowered, lower_body};
 
 /// Expands `#[device]` on a function, a method, or a method of a trait.
@@ -33,7 +34,8 @@ pub fn expand(arguments: TokenStream, item: TokenStream, root: &Root) -> TokenSt
     refuse_qualifiers(&function.sig, "`#[device]` function", &mut errors);
     let Lowered { body, errors: found } = lower_body(root, &function.sig.inputs, &function.sig.output, function.block);
     let (errors, found) = (errors.into_tokens(), found.into_tokens());
-    let (attributes, visibility, modifiers) = (&function.attrs, &function.vis, &function.modifiers.defaultness);
+    let attributes = function.attrs.into_iter().map(outer);
+    let (visibility, modifiers) = (&function.vis, &function.modifiers.defaultness);
     let (mut signature, lints) = (function.sig, lint_attribute());
     signature.asyncness = None;
     signature.constness = None;

@@ -7,7 +7,11 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Block, FnArg, GenericParam, ItemFn, Pat, ReturnType, Signature, Type, Visibility, parse2};
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    AttrStyle, Attribute, Block, FnArg, GenericParam, ItemFn, Lifetime, ParenthesizedGenericArguments, Pat, PatType,
+    ReturnType, Safety, Signature, Type, TypeFnPtr, TypeReference, Visibility, parse2,
+};
 
 use crate::analysis::scopes::unannotated;
 use crate::attributes::KernelArguments;
@@ -43,6 +47,8 @@ struct Parameter {
     name: Ident,
     pattern: Pat,
     ty: Type,
+    /// `#[allow(..)]` and the like.
+    lints: Vec<Attribute>,
 }
 
 /// The parameters, by when their values are known.
@@ -57,10 +63,17 @@ impl Parameters {
         let mut parameters = Parameters::default();
         for (position, input) in inputs.into_iter().enumerate() {
             let FnArg::Typed(typed) = input else { continue };
-            let mut is_comptime = false;
+            let (mut is_comptime, mut lints) = (false, Vec::new());
             for attribute in &typed.attrs {
                 if attribute.path().is_ident("comptime") {
                     is_comptime = true;
+                } else if attribute.path().is_ident("doc") {
+                    errors.push(
+                        attribute.pound_token.spans[0],
+                        "a parameter has no documentation of its own, as in all of Rust: say it in that of the kernel",
+                    );
+                } else if is_lint(attribute) {
+                    lints.push(attribute.clone());
                 } else {
                     errors.push(
                         attribute.pound_token.spans[0],
@@ -76,9 +89,10 @@ impl Parameters {
                 }
                 _ => format_ident!("arg{}", position),
             };
-            let (pattern, ty) = ((*typed.pat).clone(), (*typed.ty).clone());
+            let (pattern, mut ty) = ((*typed.pat).clone(), (*typed.ty).clone());
+            StaticReferences.visit_type_mut(&mut ty);
             let list = if is_comptime { &mut parameters.comptime } else { &mut parameters.device };
-            list.push(Parameter { name, pattern, ty });
+            list.push(Parameter { name, pattern, ty, lints });
         }
         parameters
     }
@@ -102,7 +116,8 @@ impl<'a> Kernel<'a> {
     /// The kernel without its body.
     fn new(root: &'a Root, arguments: KernelArguments, function: ItemFn, errors: &mut Errors) -> (Self, Block) {
         let Parameters { comptime, device } = Parameters::of(&function.sig.inputs, errors);
-        let (configuration, other) = function.attrs.into_iter().partition(|attribute| attribute.path().is_ident("cfg"));
+        let attributes = function.attrs.into_iter().map(outer);
+        let (configuration, other) = attributes.partition(|attribute| attribute.path().is_ident("cfg"));
         let other: Vec<Attribute> = other;
         let (lints, documentation) = other.into_iter().partition(is_lint);
         let (signature, visibility) = (function.sig, function.vis);
@@ -182,15 +197,22 @@ impl<'a> Kernel<'a> {
             traits.map(|wanted| bound(ty, &wanted))
         });
         let device = self.device.iter().map(|Parameter { ty, .. }| bound(ty, &root.rt(ty.span(), "KernelParam")));
-        let where_clause = generated::where_clause(generics, comptime.chain(device));
+        // A cached kernel is found by its type.
+        let known = generics.type_params().map(|param| {
+            let name = &param.ident;
+            quote!(#name: 'static)
+        });
+        let where_clause = generated::where_clause(generics, comptime.chain(device).chain(known));
         let name_text = self.name();
         let comptime_values = comptime_values(&self.comptime, generics);
         let (types, patterns): (Vec<_>, Vec<_>) =
             self.device.iter().map(|parameter| (&parameter.ty, &parameter.pattern)).unzip();
+        let parameter_lints = self.device.iter().flat_map(|parameter| &parameter.lints);
         let param_names = self.device.iter().map(|parameter| parameter.name.to_string());
         let attributes = self.arguments.to_tokens(root);
-        let bindings = self.comptime.iter().map(|Parameter { name, pattern, ty }| {
+        let bindings = self.comptime.iter().map(|Parameter { name, pattern, ty, lints }| {
             quote! {
+                #(#lints)*
                 #[allow(unused_variables, reason = "it may serve the attributes alone")]
                 let #pattern: #ty = ::core::clone::Clone::clone(&self.#name);
             }
@@ -233,6 +255,7 @@ impl<'a> Kernel<'a> {
                     #[allow(unused_imports, reason = "only some bodies reborrow a slot")]
                     use #slot_none as _;
                     #bindings
+                    #(#parameter_lints)*
                     let (#(#patterns,)*): (#(#types,)*) = __lw_params;
                     #body
                 }
@@ -305,16 +328,42 @@ fn refuse_signature(signature: &Signature, errors: &mut Errors) {
             "a kernel has no lifetime parameters: tensors are passed by value, and comptime parameters are owned",
         );
     }
+    if let Safety::Unsafe(token) = &signature.safety {
+        errors.push(token.span, "a kernel cannot be `unsafe`: its accesses are checked, and a launch is safe");
+    }
     for input in &signature.inputs {
-        if let FnArg::Typed(typed) = input
-            && let Type::ImplTrait(ty) = &*typed.ty
-        {
-            errors.push(
+        let FnArg::Typed(typed) = input else { continue };
+        match &*typed.ty {
+            Type::ImplTrait(ty) => errors.push(
                 ty.impl_token.span,
                 "a kernel's parameter types are named when it is launched: make this a generic parameter",
-            );
+            ),
+            Type::Reference(ty) if ty.lifetime.is_none() && is_comptime(typed) => errors.push(
+                ty.and_token.span,
+                "a comptime parameter is kept by the kernel: take an owned value, or a `&'static` reference",
+            ),
+            _ => {}
         }
     }
+}
+
+fn is_comptime(parameter: &PatType) -> bool {
+    parameter.attrs.iter().any(|attribute| attribute.path().is_ident("comptime"))
+}
+
+/// Gives references without a lifetime the only one that a kernel can hold: whether it may hold them is then told by the
+/// type's traits, and not by a lifetime that is missing in generated code.
+struct StaticReferences;
+
+impl VisitMut for StaticReferences {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        let span = reference.and_token.span;
+        reference.lifetime.get_or_insert_with(|| Lifetime::new("'static", span));
+        visit_mut::visit_type_reference_mut(self, reference);
+    }
+    // Those of a function's type are its own.
+    fn visit_type_fn_ptr_mut(&mut self, _: &mut TypeFnPtr) {}
+    fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut ParenthesizedGenericArguments) {}
 }
 
 /// Where a kernel speaks of the type that it would be a method of.
@@ -358,6 +407,12 @@ fn default_of(param: &GenericParam) -> Option<Span> {
         GenericParam::Const(param) => param.default.as_ref().map(|(token, _)| token.spans[0]),
         GenericParam::Lifetime(_) => None,
     }
+}
+
+/// An attribute of the body (`#![allow(..)]`) as one of the function, which it stands in front of here.
+pub(crate) fn outer(mut attribute: Attribute) -> Attribute {
+    attribute.style = AttrStyle::Outer;
+    attribute
 }
 
 fn is_lint(attribute: &Attribute) -> bool {

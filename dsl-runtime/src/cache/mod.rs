@@ -1,17 +1,18 @@
 //! Kernels that are ready to run, so that each is traced and compiled once.
 //!
-//! The key is what a kernel is: its type (with type arguments), where it is defined, the values of its
-//! compile-time parameters, the target, and for a GPU the driver's context and how it is compiled. Two kernels with
+//! The key is what a kernel is: its type (with type arguments; not the type's name, which others can have), the values of
+//! its compile-time parameters, the target, and for a GPU the driver's context and how it is compiled. Two kernels with
 //! the same key have the same trace, as long as the `Debug` text of a compile-time value says all of it and the
 //! kernel reads no global that changes while the program runs. The cache lives as long as the process, whose code
 //! cannot change: it cannot be stale. What [`disk`] keeps for later processes has a key of its own.
 
 pub mod disk;
 
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use lacewing_core::{SourceLocation, Target, rt, trace_kernel};
+use lacewing_core::{Target, rt, trace_kernel};
 
 use crate::cuda::{CompileOptions, compile};
 use crate::device::{Backend, Device};
@@ -21,8 +22,7 @@ use crate::launch::{Code, Compiled};
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
-    type_name: &'static str,
-    location: SourceLocation,
+    kernel: TypeId,
     comptime: Vec<(&'static str, String)>,
     target: Target,
     place: Place,
@@ -48,8 +48,7 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
         Backend::Cuda(gpu) => Place::Cuda { context: gpu.context_id(), options: device.compile_options() },
     };
     let key = Key {
-        type_name: std::any::type_name::<K>(),
-        location: SourceLocation::from_caller(kernel.location()),
+        kernel: TypeId::of::<K>(),
         comptime: kernel.comptime(),
         target,
         place,

@@ -15,6 +15,7 @@ mod ranges;
 mod refusals;
 mod state;
 mod uniform;
+mod wishes;
 
 use lacewing::prelude::*;
 use lacewing::runtime::emulator::Report;

@@ -28,6 +28,11 @@ fn is_call_of(expr: &Expr, names: &[&str]) -> bool {
     }
 }
 
+/// `range(..)`, also under method calls: `range(n).unroll(2)`.
+pub(crate) fn is_range(expr: &Expr) -> bool {
+    is_call_of(expr, &["range"])
+}
+
 /// `const_expr(..)`.
 pub(crate) fn is_const_expr(expr: &Expr) -> bool {
     match peel(expr) {

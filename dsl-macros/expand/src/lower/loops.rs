@@ -4,12 +4,35 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
-use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprWhile, Label};
+use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprMethodCall, ExprWhile, Label};
 
 use super::{Lower, Position, Region};
 use crate::analysis::effects::Effects;
 use crate::analysis::jumps::{Frame, Jump, JumpKind, LoopId, Scan, has_break, label_name};
+use crate::analysis::marks::{is_range, peel};
 use crate::generated::{block, flag, value_of};
+
+/// The call of a method of iterators on `range(..)` that stands nearest to it.
+fn adapter_of_range(expr: &Expr) -> Option<&ExprMethodCall> {
+    const ADAPTERS: &[&str] = &[
+        "rev",
+        "step_by",
+        "enumerate",
+        "zip",
+        "map",
+        "filter",
+        "skip",
+        "take",
+        "chain",
+        "take_while",
+        "skip_while",
+        "by_ref",
+    ];
+    let Expr::MethodCall(call) = peel(expr) else { return None };
+    let nearer = adapter_of_range(&call.receiver);
+    let own = is_range(&call.receiver) && ADAPTERS.iter().any(|adapter| call.method == adapter);
+    nearer.or(own.then_some(call))
+}
 
 /// A run-time loop, as far as all of them are alike.
 struct RuntimeLoop {
@@ -27,6 +50,7 @@ struct RuntimeLoop {
 impl Lower<'_> {
     pub(super) fn runtime_for(&mut self, each: &mut ExprForLoop) -> Expr {
         let span = each.for_token.span;
+        self.refuse_adapters(&mut each.expr);
         self.operand(&mut each.expr);
         let each_loop = self.runtime_body(each.label.as_ref(), false, |lower| {
             lower.scoped(|lower| {
@@ -52,6 +76,26 @@ impl Lower<'_> {
             #end(__lw_loop, &[#(#exits),*], #again);
         };
         with_attributes(block(span, tokens), &mut each.attrs)
+    }
+
+    /// `range(n).rev()`: rustc would say that a type which nobody wrote is no iterator.
+    fn refuse_adapters(&mut self, range: &mut Expr) {
+        let Some(call) = adapter_of_range(range) else { return };
+        let instead = match call.method.to_string().as_str() {
+            "rev" => "count up, and use `hi - 1 - i`",
+            "step_by" => "give the step to the range: `range(lo, hi, step)`",
+            "enumerate" => "count from 0, and compute the other number from that",
+            _ => "compute in its body what it needs",
+        };
+        self.errors.push(
+            call.method.span(),
+            format_args!(
+                "a loop over `range` runs on the device and is no iterator, so it has no `{}`: {instead}",
+                call.method
+            ),
+        );
+        // What is left is checked as the loop that it is.
+        *range = (*call.receiver).clone();
     }
 
     pub(super) fn runtime_while(&mut self, each: &mut ExprWhile) -> Expr {

@@ -47,6 +47,9 @@ fn what_a_kernel_cannot_be() {
         "fn f(#[comptime] (a, b): (usize, usize)) {}",
         "fn f(&self, x: F32) {}",
         "fn f(x: Self) {}",
+        "unsafe fn f() {}",
+        "fn f(#[comptime] names: &[usize]) {}",
+        "fn f(/** of x */ x: F32) {}",
     ];
     let found: Vec<_> = cases.iter().flat_map(|case| kernel_errors("block = [1]", case)).collect();
     insta::assert_snapshot!(found.join("\n"));
@@ -71,6 +74,8 @@ fn what_a_body_cannot_hold() {
         "fn f(n: I32) { for i in range(n) { store(if i > 3 { i } else { continue }); } }",
         "fn f(n: I32) -> I32 { 1 + if n > 3 { return n } else { 2 } }",
         "fn f(n: I32) { while n > 3 { if n > 4 { break 5; } } }",
+        "fn f(n: I32) { for i in range(n).rev() { store(i); } for i in range(0, n).unroll(2).step_by(2).rev() { store(i); } }",
+        "fn f(n: I32) { for (k, i) in range(n).enumerate() { store(i); } for i in range(n).filter(odd) { store(i); } }",
         "async fn f() {}",
         "const fn f() {}",
         "extern \"C\" fn f() {}",

@@ -26,6 +26,19 @@ fn kernel_with_everything() {
     ));
 }
 
+/// Those of the body stand in front of what the kernel becomes; those of a parameter before what binds it.
+#[test]
+fn attributes_of_bodies_and_parameters() {
+    let item = "fn f(#[allow(unused_variables)] #[comptime] n: usize, #[expect(unused_variables)] x: F32) { #![allow(unused_mut)] }";
+    let expanded = kernel_of("block = [1]", item);
+    assert!(!expanded.contains("#!["), "{expanded}");
+    let compact: String = expanded.split_whitespace().collect();
+    assert!(compact.contains("#[allow(unused_variables)]#[allow(unused_variables,reason"), "{expanded}");
+    assert!(compact.contains("#[expect(unused_variables)]let(x,):(F32,)=__lw_params;"), "{expanded}");
+    let helper = pretty(device::expand(TokenStream::new(), tokens("fn f() { #![allow(unused_mut)] }"), &root()));
+    assert!(!helper.contains("#![") && helper.contains("#[allow(unused_mut)]"), "{helper}");
+}
+
 #[test]
 fn kernel_without_parameters() {
     assert_snapshot!(kernel_of("block = [32]", "fn nothing() {}"));
