@@ -186,7 +186,7 @@ mod messages {
 
     type Atom = MmaSync<16, 8, 16, F16>;
 
-    fn said<P: crate::rt::KernelParams + Clone>(body: impl Fn(P) + Clone) -> Vec<String> {
+    fn said<P: crate::rt::KernelParams + Clone + 'static>(body: impl Fn(P) + Clone + 'static) -> Vec<String> {
         messages(trace_with(Target::SM_80, [128, 1, 1], body))
     }
 

@@ -10,7 +10,7 @@ use crate::{Error, Target, trace_kernel};
 #[derive(Clone)]
 struct Body<F>(F);
 
-impl<F: Fn(I32, F32) + Clone> Kernel for Body<F> {
+impl<F: Fn(I32, F32) + Clone + 'static> Kernel for Body<F> {
     type Params = (I32, F32);
     fn name(&self) -> &'static str {
         "body"
@@ -33,7 +33,7 @@ impl<F: Fn(I32, F32) + Clone> Kernel for Body<F> {
 }
 
 /// The lines of the body, trimmed; `keep` marks where a value ends up.
-fn ir(body: impl Fn(I32, F32) + Clone) -> Result<String, Error> {
+fn ir(body: impl Fn(I32, F32) + Clone + 'static) -> Result<String, Error> {
     let text = trace_kernel(&Body(body), Target::SM_80)?.text();
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     let from = lines.iter().position(|l| l.contains("gpu.func")).unwrap() + 1;

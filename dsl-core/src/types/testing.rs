@@ -15,7 +15,7 @@ pub(crate) struct Closure<F, P> {
     pub(crate) params: std::marker::PhantomData<fn(P)>,
 }
 
-impl<P: KernelParams + Clone, F: Fn(P) + Clone> Kernel for Closure<F, P> {
+impl<P: KernelParams + Clone + 'static, F: Fn(P) + Clone + 'static> Kernel for Closure<F, P> {
     type Params = P;
     fn name(&self) -> &'static str {
         "test"
@@ -39,10 +39,10 @@ impl<P: KernelParams + Clone, F: Fn(P) + Clone> Kernel for Closure<F, P> {
 
 /// Traces a body for a block and a target.
 #[track_caller]
-pub(crate) fn trace_with<P: KernelParams + Clone>(
+pub(crate) fn trace_with<P: KernelParams + Clone + 'static>(
     target: Target,
     block: [u32; 3],
-    body: impl Fn(P) + Clone,
+    body: impl Fn(P) + Clone + 'static,
 ) -> Result<Traced, Error> {
     let location = Location::caller();
     let attributes = KernelAttributes { block, min_blocks: None, max_regs: None, waves_per_eu: None, cluster: None };
@@ -51,7 +51,9 @@ pub(crate) fn trace_with<P: KernelParams + Clone>(
 
 /// Traces a body for 128 threads of an `sm_80`.
 #[track_caller]
-pub(crate) fn trace_body<P: KernelParams + Clone>(body: impl Fn(P) + Clone) -> Result<Traced, Error> {
+pub(crate) fn trace_body<P: KernelParams + Clone + 'static>(
+    body: impl Fn(P) + Clone + 'static,
+) -> Result<Traced, Error> {
     trace_with(Target::SM_80, [128, 1, 1], body)
 }
 

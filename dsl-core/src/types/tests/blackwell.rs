@@ -4,7 +4,10 @@ use crate::types::testing::{body, trace_with};
 use crate::types::*;
 use crate::{Error, Target, Traced};
 
-fn on_blackwell<P: crate::rt::KernelParams + Clone>(threads: u32, body: impl Fn(P) + Clone) -> Result<Traced, Error> {
+fn on_blackwell<P: crate::rt::KernelParams + Clone + 'static>(
+    threads: u32,
+    body: impl Fn(P) + Clone + 'static,
+) -> Result<Traced, Error> {
     trace_with(Target::SM_100A, [threads, 1, 1], body)
 }
 
@@ -39,7 +42,7 @@ fn a_product_is_started_committed_and_waited_for() {
     })));
 }
 
-fn text(threads: u32, body: impl Fn(()) + Clone) -> String {
+fn text(threads: u32, body: impl Fn(()) + Clone + 'static) -> String {
     on_blackwell(threads, body).map(|_| ()).unwrap_err().to_string()
 }
 

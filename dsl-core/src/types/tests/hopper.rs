@@ -4,13 +4,15 @@ use crate::types::testing::{Closure, body, messages, trace_with};
 use crate::types::*;
 use crate::{Error, KernelAttributes, ParamKind, ScalarType, Target, Traced, trace_kernel};
 
-fn on_hopper<P: crate::rt::KernelParams + Clone>(body: impl Fn(P) + Clone) -> Result<Traced, Error> {
+fn on_hopper<P: crate::rt::KernelParams + Clone + 'static>(
+    body: impl Fn(P) + Clone + 'static,
+) -> Result<Traced, Error> {
     trace_with(Target::SM_90A, [128, 1, 1], body)
 }
 
 /// Traces a body for some warpgroups that start with what `min_blocks = 1` gives them.
 #[track_caller]
-fn with_warpgroups(warpgroups: u32, body: impl Fn(()) + Clone) -> Result<Traced, Error> {
+fn with_warpgroups(warpgroups: u32, body: impl Fn(()) + Clone + 'static) -> Result<Traced, Error> {
     let location = std::panic::Location::caller();
     let attributes = KernelAttributes {
         block: [128 * warpgroups, 1, 1],
@@ -150,7 +152,7 @@ fn schedules_that_cannot_be_are_refused() {
 }
 
 /// What is wrong with a body in a cluster, by the chip.
-fn in_a_cluster(target: Target, cluster: Option<[u32; 3]>, body: impl Fn(()) + Clone) -> Vec<String> {
+fn in_a_cluster(target: Target, cluster: Option<[u32; 3]>, body: impl Fn(()) + Clone + 'static) -> Vec<String> {
     let location = std::panic::Location::caller();
     let attributes =
         KernelAttributes { block: [64, 1, 1], min_blocks: None, max_regs: None, waves_per_eu: None, cluster };
