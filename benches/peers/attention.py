@@ -29,33 +29,56 @@ LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 TOKENS, WIDTH = 16384, 2048
 # The side of the square matrices whose product tells the rate of the tensor cores in this run.
 SIDE = 8192
+# Of an H200: where kernels are compiled, there may be no GPU to ask.
+MULTIPROCESSORS = 132
 
 
 def name_of(head_dim, seqlen, causal):
     return f"fmha_{head_dim}_{seqlen}_{'causal' if causal else 'full'}"
 
 
+def shares(head_dim, seqlen, causal):
+    """Row blocks that are shared out over all multiprocessors, and tiles of keys for each, as `Shares::choose` of
+    the kernel's file; None where there are none."""
+    if causal or head_dim < 128:
+        return None
+    tiles = -(-seqlen // (64 if head_dim == 256 else 128))
+    rest = -(-seqlen // 128) * (TOKENS // seqlen) * (WIDTH // head_dim) % MULTIPROCESSORS
+    share = -(-rest * tiles // MULTIPROCESSORS)
+    return (rest, share) if rest and share + 16 <= tiles else None
+
+
 def compile_kernel(program, folder, head_dim, seqlen, causal):
     """The trace, which describes the kernel, and a cubin or PTX."""
     path = os.path.join(folder, name_of(head_dim, seqlen, causal))
     settings = {"dtype": "bf16", "head_dim": head_dim, "causal": str(causal).lower(), "seqlen": seqlen}
+    if shares(head_dim, seqlen, causal):
+        settings["shared"] = "true"
     common.compile_kernel(program, "fmha_fwd", settings, path)
 
 
 class Kernel(common.Kernel):
-    """`fmha_fwd_hopper`."""
+    """`fmha_fwd_hopper`, or `fmha_fwd_hopper_shared`."""
 
     def launch_of(self, torch, q, k, v, kv_len, o, lse, scale):
         """A launch as a function without arguments. All are [B, H, N, D] views."""
-        batch, heads, seqlen, _ = q.shape
-        counter = torch.zeros(1, dtype=torch.int32, device="cuda")
-        group = max(n for n in range(1, 17) if batch * heads % n == 0)
-        block_m = (self.threads // 128 - 1) * 64
-        work = -(-seqlen // block_m) * batch * heads
-        grid = min(work, torch.cuda.get_device_properties(0).multi_processor_count)
+        batch, heads, seqlen, head_dim = q.shape
+        consumers = self.threads // 128 - 1
+        row_blocks = -(-seqlen // (consumers * 64))
+        blocks = min(row_blocks * batch * heads, MULTIPROCESSORS)
         of_q, of_k, of_v, of_o = self.boxes[:4]
-        return self.prepare(torch, grid, [(q, of_q), (k, of_k), (v, of_v), kv_len, (o, of_o), lse, counter,
-                                          heads // k.shape[1], k.shape[2], group, scale])
+        arguments = [(q, of_q), (k, of_k), (v, of_v), kv_len, (o, of_o), lse]
+        if self.name == "fmha_fwd_hopper_shared":
+            rest, share = shares(head_dim, seqlen, False)
+            counter = torch.zeros(rest * consumers, dtype=torch.int32, device="cuda")
+            partial = torch.empty(blocks + rest, consumers * (head_dim // 8 + 1) * 512, device="cuda")
+            numbers = [heads // k.shape[1], k.shape[2], row_blocks * batch * heads - rest, rest, share]
+            return self.prepare(torch, blocks, arguments + [counter, partial, *numbers, scale])
+        counter = torch.zeros(1, dtype=torch.int32, device="cuda")
+        # As `mixed_heads` of the kernel's file.
+        groups = [n for n in range(1, 17) if batch * heads % n == 0]
+        group = next((n for n in groups if n * row_blocks >= 3 * MULTIPROCESSORS), groups[-1])
+        return self.prepare(torch, blocks, arguments + [counter, heads // k.shape[1], k.shape[2], group, scale])
 
 
 def exact(torch, q, k, v, causal, scale):

@@ -121,6 +121,10 @@ fn fmha_fwd() {
         let settings = [("head_dim", "64"), ("dtype", "bf16"), ("seqlen", "8"), of];
         snapshot_for(&[Target::SM_90A], "fmha_fwd", &settings, &[]);
     }
+    let settings = [("head_dim", "64"), ("dtype", "bf16"), ("seqlen", "8"), ("even", "true")];
+    snapshot_for(&[Target::SM_90A], "fmha_fwd", &settings, &[]);
+    let settings = [("head_dim", "128"), ("dtype", "bf16"), ("shared", "true")];
+    snapshot_for(&[Target::SM_90A], "fmha_fwd", &settings, &[]);
 }
 
 #[test]

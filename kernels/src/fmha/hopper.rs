@@ -15,12 +15,15 @@
 //!
 //! J. Shah et al., "FlashAttention-3" (2024), algorithm 2; in base 2 as in [`super::mma`].
 
+mod shared;
 mod span;
 mod work;
 
 use lacewing_core::ScalarType;
 use lacewing_core::prelude::*;
 
+pub use self::shared::{Shares, fmha_fwd_hopper_shared};
+use self::shared::{Sharing, hand_over_shares, join, part_in};
 pub(super) use self::span::{Span, Sums, Supply, attend, bring};
 use self::work::{Handover, WORK_WORDS, hand_over, rows_at, work_at, work_in};
 pub(super) use self::work::{Sizes, Work, divide, query_of};
@@ -117,10 +120,16 @@ const MANY_KEYS: usize = 4096;
 /// Keys above which three warpgroups are faster than four for head dimension 64 without a mask.
 const MOST_KEYS: usize = 8192;
 
-/// How many of `heads` heads are mixed when causal: as many as divide them, up to 16. Fewer leave blocks idle at the
-/// end, and more bring keys of too many heads into the L2 cache at once.
-pub fn mixed_heads(heads: usize) -> usize {
-    (1..=16).rev().find(|group| heads.is_multiple_of(*group)).unwrap_or(1)
+/// Pieces of work for each block that heads which are mixed have together, where there are so many.
+const WORKS_OF_A_BLOCK: usize = 3;
+
+/// How many of `heads` heads are mixed when causal, of `row_blocks` row blocks each, on a grid of so many blocks: the fewest, up to
+/// 16, that divide them and have [`WORKS_OF_A_BLOCK`] pieces of work for each block. Fewer leave blocks idle at the end, and more
+/// bring keys of too many heads into the L2 cache at once.
+pub fn mixed_heads(heads: usize, row_blocks: usize, blocks: usize) -> usize {
+    let groups: Vec<_> = (1..=16).filter(|group| heads.is_multiple_of(*group)).collect();
+    let enough = |group: &usize| group.saturating_mul(row_blocks) >= WORKS_OF_A_BLOCK.saturating_mul(blocks);
+    groups.iter().copied().find(enough).or(groups.last().copied()).unwrap_or(1)
 }
 
 /// A thread's two rows of the scores so far.
@@ -365,7 +374,7 @@ fn limits<T: WgmmaElement>(
 }
 
 /// Tile number `tile` of keys, counted from the left: `S = Q K^T` of it beside `O += P V` of the one before. Tiles from `whole` on
-/// may have something to mask. `queries` is where Q is released, if a tensor copy brought it.
+/// may have something to mask. `queries` is where Q is released beside tile `begin`, if a tensor copy brought it.
 #[device]
 fn step<T: MmaElement>(
     c: &Consumer<T>,
@@ -374,6 +383,7 @@ fn step<T: MmaElement>(
     work: Work,
     queries: Option<(Pipeline, Cursor)>,
     tile: Uniform<I32>,
+    begin: Uniform<I32>,
     whole: Uniform<I32>,
     state: &mut State<T>,
 ) {
@@ -387,7 +397,7 @@ fn step<T: MmaElement>(
     let mut s = s.wait::<1>();
     c.keys.release(next);
     if let Some((queries, q_at)) = queries {
-        queries.release_if(tile == 0, q_at);
+        queries.release_if(tile == begin, q_at);
     }
     if const_expr(geometry.causal) {
         if tile >= whole {
@@ -445,6 +455,26 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     group: I32,
     scale: F32,
 ) {
+    attend_to_all(&geometry, q, k, v, kv_len, o, lse, counter, heads_per_kv, seqlen_kv, group, scale, None);
+}
+
+/// What [`fmha_fwd_hopper`] and [`fmha_fwd_hopper_shared`] do.
+#[device]
+fn attend_to_all<T: MmaElement>(
+    geometry: &HopperGeometry,
+    q: TensorMap<T, 4>,
+    k: TensorMap<T, 4>,
+    v: TensorMap<T, 4>,
+    kv_len: Tensor<I32, 1>,
+    o: TensorMap<T, 4>,
+    lse: TensorMut<F32, 3>,
+    counter: TensorMut<I32, 1>,
+    heads_per_kv: I32,
+    seqlen_kv: I32,
+    group: I32,
+    scale: F32,
+    sharing: Option<Sharing>,
+) {
     // Other blocks read the same keys and values soon.
     let (q, k, v) = (q.evict_first(), k.evict_last(), v.evict_last());
     release_next_grid();
@@ -464,18 +494,21 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
     let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
     let schedule =
         if const_expr(geometry.causal) { Schedule::drawn_by_one(counter, works) } else { Schedule::in_turn(works) };
-    // Released by each warp of the consumers and by the producer. Two, so that the next work is known early, and no earlier than
-    // it helps: what is drawn long before it is done makes blocks end at different times.
+    // Released by each warp of the consumers and by the producer. Two, so that the next work is known early.
     let handover = Handover {
         slots: Pipeline::new(&mut setup, "work", 2, consumers * WARPGROUP / 32 + 1),
         words: shared_array_named::<I32>("work", 2 * WORK_WORDS),
     };
+    // Whether a warpgroup was the last one.
+    let flags = sharing.map(|_| shared_array_named::<I32>("last", consumers));
     let boundary = setup.mbarrier("boundary", 1);
+    // Where the producer says that the next work is to be drawn.
+    let soon = if const_expr(geometry.causal) { Some(setup.mbarrier("soon", 1)) } else { None };
     setup.finish();
 
     let (producer_registers, consumer_registers) = geometry.registers();
     let [producer, consumer] = warpgroup_roles([(1, producer_registers), (consumers, consumer_registers)]);
-    let supply = Supply { k, v, k_ring, v_ring, keys, values };
+    let supply = Supply { k, v, k_ring, v_ring, keys, values, soon };
     if producer.is_mine() {
         producer.begin();
         if warp_id() == 0 && elect_one() {
@@ -487,8 +520,12 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             let mut work = work_in(&handover, slot);
             while work.tiles > 0 {
                 let head_kv = divide(work.head, heads_per_kv).0;
-                let span = Span { begin: 0.into(), end: uniform(work.tiles) };
-                at = bring(&supply, &geometry, work.batch, head_kv, span, at, || {
+                let begin = match sharing {
+                    Some(_) => uniform(part_in(&handover, slot).begin),
+                    None => 0.into(),
+                };
+                let span = Span { begin, end: uniform(work.tiles) };
+                at = bring(&supply, geometry, work.batch, head_kv, span, at, || {
                     for c in range_constexpr(consumers) {
                         let rows = q_tile.row_block(ROWS, c);
                         let full = queries.acquire(queries.at(c, round), rows.bytes());
@@ -503,28 +540,36 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
             }
         }
         if warp_id() == 1 && elect_one() {
-            let (mut slot, mut ticket) = (handover.slots.start(), schedule.start());
-            let first = rows_at(*ticket.number(), &geometry, &sizes);
-            wait_for_previous_grid();
-            hand_over(&handover, slot, work_at(first, &geometry, &sizes, kv_len));
-            while schedule.has(ticket) {
-                slot.advance();
-                handover.slots.wait_empty(slot);
-                schedule.draw(&mut ticket);
-                // Behind the last one, what is read is of the last one.
-                let next = rows_at(*ticket.number().min(works - 1), &geometry, &sizes);
-                let mut work = work_at(next, &geometry, &sizes, kv_len);
-                work.tiles = schedule.has(ticket).select(work.tiles, I32::from(0));
-                hand_over(&handover, slot, work);
+            if let Some(sharing) = sharing {
+                hand_over_shares(&handover, geometry, &sizes, &sharing, kv_len);
+            } else {
+                let (mut slot, mut ticket) = (handover.slots.start(), schedule.start());
+                let first = rows_at(*ticket.number(), geometry, &sizes);
+                wait_for_previous_grid();
+                hand_over(&handover, slot, work_at(first, geometry, &sizes, kv_len));
+                let mut drawn = Uniform::<I32>::from(0);
+                while schedule.has(ticket) {
+                    slot.advance();
+                    handover.slots.wait_empty(slot);
+                    if let Some(soon) = soon {
+                        soon.wait(*drawn % 2);
+                        drawn += 1;
+                    }
+                    schedule.draw(&mut ticket);
+                    // Behind the last one, what is read is of the last one.
+                    let next = rows_at(*ticket.number().min(works - 1), geometry, &sizes);
+                    let mut work = work_at(next, geometry, &sizes, kv_len);
+                    work.tiles = schedule.has(ticket).select(work.tiles, I32::from(0));
+                    hand_over(&handover, slot, work);
+                }
             }
         }
     } else {
         consumer.begin();
         wait_for_previous_grid();
         let number = consumer.number();
-        let lane = lane_id();
-        let c = Consumer::new(&geometry, number, q_tile, &supply, boundary, scale);
-        start_turns(&c, &geometry);
+        let c = Consumer::new(geometry, number, q_tile, &supply, boundary, scale);
+        start_turns(&c, geometry);
         let (mut at, mut slot) = (keys.start(), handover.slots.start());
         let mut round = Uniform::<I32>::from(0);
         handover.slots.wait(slot);
@@ -532,28 +577,26 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         let mut tiles = uniform(work.tiles);
         while tiles > 0 {
             work.keys = *uniform(work.keys);
-            let (span, q_at) = (Span { begin: 0.into(), end: tiles }, queries.at(number, round));
-            let (mut sums, next) = attend(&c, &geometry, &sizes, work, span, Some((queries, q_at)), at);
+            let begin = match sharing {
+                Some(_) => uniform(part_in(&handover, slot).begin),
+                None => 0.into(),
+            };
+            let (span, q_at) = (Span { begin, end: tiles }, queries.at(number, round));
+            let (mut sums, next) = attend(&c, geometry, &sizes, work, span, Some((queries, q_at)), at);
             at = next;
             // Where the rows go, read again: nothing of it has taken registers from the tiles.
             let done = work_in(&handover, slot);
+            let part = sharing.map(|_| part_in(&handover, slot));
             warp_sync();
             handover.slots.release_warp(slot);
-            let row_in_block = first_row_of(this_thread(), number);
-
-            for half in range_constexpr(2) {
-                let row = done.first_row + row_in_block + ((8 * half) as i32);
-                let (inverse, log) = sums.finish(half, c.scale_log2);
-                for i in range_constexpr(sums.acc.len()) {
-                    if const_expr(half_of(i) == half) {
-                        sums.acc[i] *= inverse;
-                    }
+            if let (Some(sharing), Some(part), Some(flags)) = (sharing, part, flags) {
+                let scale = c.scale_log2;
+                if join(&mut sums, geometry, &sizes, &sharing, part, number, flags, scale) {
+                    write_rows(o, lse, staged.stage(number), geometry, number, done, scale, sums);
                 }
-                if row < sizes.seqlen_q && lane % 4 == 0 {
-                    lse.at((done.batch, done.head, row)).store(log);
-                }
+            } else {
+                write_rows(o, lse, staged.stage(number), geometry, number, done, c.scale_log2, sums);
             }
-            store_rows(o, staged.stage(number), &geometry, number, done, &sums.acc);
             round += 1;
             slot.advance();
             handover.slots.wait(slot);
@@ -564,8 +607,37 @@ pub fn fmha_fwd_hopper<T: MmaElement>(
         if thread_id(X) % (WARPGROUP as i32) == 0 {
             tma_store_wait(0);
         }
-        end_turns(&c, &geometry);
+        end_turns(&c, geometry);
     }
+}
+
+/// Makes outputs of a warpgroup's sums, and writes them.
+#[device]
+fn write_rows<T: MmaElement>(
+    o: TensorMap<T, 4>,
+    lse: TensorMut<F32, 3>,
+    staged: SwizzledTile<T>,
+    geometry: &HopperGeometry,
+    number: Uniform<I32>,
+    work: Work,
+    scale_log2: F32,
+    sums: Sums,
+) {
+    let mut sums = sums;
+    let (row_in_block, lane) = (first_row_of(this_thread(), number), lane_id());
+    for half in range_constexpr(2) {
+        let row = work.first_row + row_in_block + ((8 * half) as i32);
+        let (inverse, log) = sums.finish(half, scale_log2);
+        for i in range_constexpr(sums.acc.len()) {
+            if const_expr(half_of(i) == half) {
+                sums.acc[i] *= inverse;
+            }
+        }
+        if row < lse.extent(2) && lane % 4 == 0 {
+            lse.at((work.batch, work.head, row)).store(log);
+        }
+    }
+    store_rows(o, staged, geometry, number, work, &sums.acc);
 }
 
 /// Writes a warpgroup's 64 rows of the output by way of shared memory, from where the copy engine takes them: it leaves out
@@ -668,8 +740,13 @@ pub(super) mod tests {
             .flat_map_iter(|geometry| {
                 let half = (geometry.head_dim == 128).then(|| fmha_fwd_hopper::<F16>::new(geometry.clone()));
                 let other = half.iter().flat_map(complaints);
-                let found: Vec<_> =
-                    complaints(&fmha_fwd_hopper::<BF16>::new(geometry.clone())).into_iter().chain(other).collect();
+                let shares = !geometry.causal;
+                let shared = shares.then(|| fmha_fwd_hopper_shared::<BF16>::new(geometry.clone()));
+                let found: Vec<_> = complaints(&fmha_fwd_hopper::<BF16>::new(geometry.clone()))
+                    .into_iter()
+                    .chain(other)
+                    .chain(shared.iter().flat_map(complaints))
+                    .collect();
                 found.into_iter().map(move |complaint| format!("{geometry:?}: {complaint}"))
             })
             .collect();
@@ -679,7 +756,13 @@ pub(super) mod tests {
     #[test]
     fn mixed_heads_divide_all() {
         for (heads, group) in [(64, 16), (30, 15), (17, 1), (14, 14), (1, 1)] {
-            assert_eq!(mixed_heads(heads), group);
+            assert_eq!(mixed_heads(heads, 1, 132), group);
+        }
+        // No more than give each block three pieces of work.
+        for (heads, row_blocks, group) in
+            [(8, 128, 4), (16, 64, 8), (32, 32, 16), (64, 16, 16), (9, 400, 1), (9, 200, 3)]
+        {
+            assert_eq!(mixed_heads(heads, row_blocks, 132), group);
         }
     }
 }

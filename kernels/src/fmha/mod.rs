@@ -26,7 +26,7 @@ use lacewing_runtime::registry::{AnyKernel, KernelEntry, Parameter, Settings};
 use lacewing_runtime::runner::{Laddered, Tile};
 use lacewing_runtime::{DevTensor, Device, Element, ElementOf, Error, KernelExt, LaunchStats};
 
-use self::hopper::{HopperGeometry, mixed_heads};
+use self::hopper::{HopperGeometry, Shares, mixed_heads};
 use self::split::{Cut, Joining};
 use crate::attention::{AttentionInputs, AttentionOutputs, AttentionRunner};
 use crate::ladders;
@@ -407,10 +407,37 @@ impl<H: Element> Forward<'_, H> {
     {
         let device = self.q.device().clone();
         let heads = shape.heads_q * shape.batch;
-        let group = mixed_heads(heads);
-        let grid = [blocks(shape, tiles.block_m()).min(device.multiprocessors() as usize), 1, 1];
-        let mut counter = device.work_counter("fmha_fwd")?;
+        let multiprocessors = device.multiprocessors() as usize;
+        let row_blocks = blocks(shape, tiles.block_m());
         let (heads_per_kv, seqlen_kv) = (count(shape.heads_q / shape.heads_kv.max(1))?, count(shape.seqlen_kv)?);
+        let shares = Shares::choose(&tiles, row_blocks, shape.seqlen_kv, multiprocessors).and_then(|shares| {
+            // Without memory for that, and in a graph, where none is made, each block has its row blocks whole.
+            let counter = device.tensor_zeros::<i32, 1>([shares.counters(&tiles)]).ok()?;
+            Some((shares, counter, device.tensor_uninit::<f32, 2>(shares.partial(&tiles)).ok()?))
+        });
+        if let Some((shares, mut counter, mut partial)) = shares {
+            let arguments = (
+                self.q,
+                self.k,
+                self.v,
+                self.kv_len,
+                o,
+                lse,
+                &mut counter,
+                &mut partial,
+                heads_per_kv,
+                seqlen_kv,
+                count(shares.whole)?,
+                count(shares.row_blocks)?,
+                count(shares.tiles)?,
+                self.scale,
+            );
+            let kernel = hopper::fmha_fwd_hopper_shared::<T>::new(tiles).grid([shares.blocks, 1, 1]);
+            return kernel.overlapping().launch(&device, arguments);
+        }
+        let group = mixed_heads(heads, shape.seqlen_q.div_ceil(tiles.block_m()), multiprocessors);
+        let grid = [row_blocks.min(multiprocessors), 1, 1];
+        let mut counter = device.work_counter("fmha_fwd")?;
         let arguments = (
             self.q,
             self.k,
@@ -485,6 +512,11 @@ const PARAMETERS: &[Parameter] = &[
         false,
         "sm_90a: the keys of all sequences in parts of equal size; compiles for `seqlen` rows of a key head, or, with `join`, what joins them",
     ),
+    Parameter::bool(
+        "shared",
+        false,
+        "sm_90a: compiles the kernel that shares out the last row blocks, for launches without a mask; a run does not look at it",
+    ),
     Parameter::f32("scale", 0.0, "what scores are multiplied with; 0 stands for 1/sqrt(head_dim)"),
     Parameter::usize(
         "seqlen",
@@ -548,6 +580,12 @@ pub static FMHA_FWD: KernelEntry = KernelEntry {
                 HopperGeometry::new(geometry.head_dim, geometry.causal, seqlen, seqlen)
             }
         {
+            if settings.bool("shared")? && !geometry.causal {
+                return Ok(match dtype {
+                    "bf16" => Box::new(hopper::fmha_fwd_hopper_shared::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
+                    _ => Box::new(hopper::fmha_fwd_hopper_shared::<F16>::new(tiles)),
+                });
+            }
             return Ok(match dtype {
                 "bf16" => Box::new(hopper::fmha_fwd_hopper::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
                 _ => Box::new(hopper::fmha_fwd_hopper::<F16>::new(tiles)),

@@ -318,7 +318,7 @@ fn part_of<T: MmaElement>(
     let begin = uniform(share * part + part.min(rest));
     let end = begin + uniform(share + (part < rest).select(I32::from(1), I32::from(0)));
     let span = Span { begin, end };
-    let supply = Supply { k, v, k_ring, v_ring, keys, values };
+    let supply = Supply { k, v, k_ring, v_ring, keys, values, soon: None };
     setup.finish();
 
     let (producer_registers, consumer_registers) = geometry.registers();

@@ -1,7 +1,7 @@
 //! `fmha_fwd` of sm_90a for whole rows: every head dimension that it has tiles for, tails of rows and keys, padding, several rounds of
 //! work a block.
 
-use lacewing::kernels::fmha::hopper::{HopperGeometry, fmha_fwd_hopper, mixed_heads};
+use lacewing::kernels::fmha::hopper::{HopperGeometry, Shares, fmha_fwd_hopper, fmha_fwd_hopper_shared, mixed_heads};
 
 use super::visibility::poisoned;
 use super::*;
@@ -174,7 +174,7 @@ fn launches_share_a_counter() {
             &mut counter,
             4,
             400,
-            mixed_heads(16) as i32,
+            mixed_heads(16, 2, 5) as i32,
             case.scale_value(),
         );
         fmha_fwd_hopper::<BF16>::new(tiles.clone()).grid([5, 1, 1]).overlapping().launch(&device, arguments).unwrap();
@@ -217,7 +217,7 @@ fn a_gpu_runs_launches_back_to_back() {
         let mut counter = capturing.work_counter("fmha_fwd")?;
         for _ in 0..5 {
             let (q, k, v, scale) = (&tensors.q, &tensors.k, &tensors.v, case.scale_value());
-            let (o, lse, group) = (&mut out.o, &mut out.lse, mixed_heads(32) as i32);
+            let (o, lse, group) = (&mut out.o, &mut out.lse, mixed_heads(32, 6, 100) as i32);
             launch.launch(capturing, (q, k, v, &kv_len, o, lse, &mut counter, 8, 1500, group, scale))?;
         }
         Ok(())
@@ -236,4 +236,94 @@ fn reruns_are_equal_bit_for_bit() {
     let inputs = case.inputs::<BF16>();
     let run = |seed| forward::<BF16>(&Device::emulator(Target::SM_90A).unwrap().with_seed(seed), &case, &inputs);
     assert!(run(1).same(&run(2)));
+}
+
+/// Runs the kernel that shares out the last row blocks, on so many blocks, with as many shared out as do not go round; its
+/// counters must be zeros behind it.
+fn shared_out<T: Dtype>(case: &Case, inputs: &Inputs, blocks: usize, seed: u64) -> Got {
+    let device = Device::emulator(Target::SM_90A).unwrap().with_seed(seed);
+    let tiles = HopperGeometry::new(case.head_dim, false, case.seqlen_q, case.seqlen_kv).unwrap();
+    let (on_device, kv_len) = (inputs.on::<T>(&device), case.lengths_on(&device));
+    let shape = case.shape();
+    let row_blocks = shape.seqlen_q.div_ceil(tiles.block_m()) * shape.heads_q * shape.batch;
+    let shares = Shares::out_of(&tiles, row_blocks, shape.seqlen_kv, blocks).unwrap();
+    let mut counter = device.tensor_zeros::<i32, 1>([shares.counters(&tiles)]).unwrap();
+    let mut partial = device.tensor_uninit::<f32, 2>(shares.partial(&tiles)).unwrap();
+    let mut out = Outputs::<T::Host>::new(&device, &shape);
+    // A second launch finds what the first one left.
+    for _ in 0..2 {
+        let arguments = (
+            &on_device.q,
+            &on_device.k,
+            &on_device.v,
+            &kv_len,
+            &mut out.o,
+            &mut out.lse,
+            &mut counter,
+            &mut partial,
+            (shape.heads_q / shape.heads_kv) as i32,
+            shape.seqlen_kv as i32,
+            shares.whole as i32,
+            shares.row_blocks as i32,
+            shares.tiles as i32,
+            case.scale_value(),
+        );
+        let kernel = fmha_fwd_hopper_shared::<T>::new(tiles.clone()).grid([blocks, 1, 1]);
+        kernel.overlapping().launch(&device, arguments).unwrap();
+        assert!(counter.to_vec().unwrap().iter().all(|count| *count == 0));
+    }
+    out.read()
+}
+
+/// Row blocks in two parts and in many, shares of one tile, blocks without a share, the last tile with a tail; two query heads
+/// for a key head.
+#[test]
+fn the_last_row_blocks_are_shared_out() {
+    for (heads, rows, keys, head_dim, blocks) in [
+        (4, 128, 500, 128, 3),
+        (8, 70, 500, 128, 5),
+        (6, 64, 800, 128, 4),
+        (10, 30, 200, 256, 7),
+        (6, 190, 290, 192, 5),
+    ] {
+        let case = Case::new(rows, keys, head_dim).heads(heads, heads / 2);
+        let inputs = case.inputs::<BF16>();
+        let got = shared_out::<BF16>(&case, &inputs, blocks, 1);
+        case.wanted(&inputs, BF16::PRECISION).compare(&got, &format!("{blocks} blocks, {case:?}"));
+    }
+}
+
+/// Sequences that are shorter than the longest are not cut, and NaN behind their ends does no harm.
+#[test]
+fn shorter_sequences_are_not_shared_out() {
+    for lengths in [[500, 500, 130], [500, 130, 500], [0, 500, 1], [384, 385, 499]] {
+        let case = Case::new(128, 500, 128).heads(3, 1).kv_len(&lengths);
+        let inputs = poisoned::<F16>(&case);
+        for blocks in [2, 4, 5] {
+            let got = shared_out::<F16>(&case, &inputs, blocks, 1);
+            case.wanted(&inputs, F16::PRECISION).compare(&got, &format!("{blocks} blocks, {case:?}"));
+        }
+    }
+}
+
+/// Which part of a row block comes last does not reach the results.
+#[test]
+fn shared_out_row_blocks_are_equal_bit_for_bit() {
+    let case = Case::new(128, 640, 128).heads(5, 5);
+    let inputs = case.inputs::<BF16>();
+    let first = shared_out::<BF16>(&case, &inputs, 4, 1);
+    for seed in 2..6 {
+        assert!(first.same(&shared_out::<BF16>(&case, &inputs, 4, seed)), "seed {seed}");
+    }
+}
+
+/// By the public call, where a launch shares out by itself.
+#[test]
+fn a_launch_shares_out_where_that_saves_enough() {
+    let case = Case::new(100, 1408, 256).heads(5, 5);
+    let tiles = HopperGeometry::new(256, false, 100, 1408).unwrap();
+    let device = Device::emulator(Target::SM_90A).unwrap();
+    let multiprocessors = device.multiprocessors() as usize;
+    assert!(Shares::choose(&tiles, 5, 1408, multiprocessors).is_some());
+    check::<BF16>(&case, &case.inputs::<BF16>());
 }

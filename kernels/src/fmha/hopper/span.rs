@@ -26,6 +26,8 @@ pub(in crate::fmha) struct Supply<T: WgmmaElement> {
     pub(in crate::fmha) v_ring: SwizzledRing<T>,
     pub(in crate::fmha) keys: Pipeline,
     pub(in crate::fmha) values: Pipeline,
+    /// Where the producer says that it is nearly through with a span.
+    pub(in crate::fmha) soon: Option<Mbarrier>,
 }
 
 /// Starts the copy of one tile of keys of a key head.
@@ -70,9 +72,22 @@ pub(in crate::fmha) fn bring<T: WgmmaElement>(
 ) -> Cursor {
     let mut at = at;
     let last = span.end - 1;
+    let left = last - span.begin;
     bring_keys(from, geometry, batch, head, *last, at);
     queries();
-    for behind in range(0, last - span.begin) {
+    // Before the last tile: early enough to hide how long a draw takes. What is drawn earlier makes blocks end at different times, as
+    // nobody knows yet which one will be free first.
+    if let Some(soon) = from.soon {
+        if left == 0 {
+            soon.arrive();
+        }
+    }
+    for behind in range(0, left) {
+        if let Some(soon) = from.soon {
+            if behind == left - 1 {
+                soon.arrive();
+            }
+        }
         let (tile, ahead) = (last - behind, at.next());
         bring_keys(from, geometry, batch, head, *tile - 1, ahead);
         bring_values(from, geometry, batch, head, *tile, at);
@@ -83,6 +98,7 @@ pub(in crate::fmha) fn bring<T: WgmmaElement>(
 }
 
 /// What a consumer warpgroup has of its rows when it has attended to a span.
+#[derive(Carried)]
 pub(in crate::fmha) struct Sums {
     /// The score that has weight 1, for each of the thread's two rows.
     pub(in crate::fmha) max: [F32; 2],
@@ -159,7 +175,7 @@ fn pass_on<T: WgmmaElement>(c: &Consumer<T>, geometry: &HopperGeometry, at: Curs
 }
 
 /// Attention of a warpgroup's rows to a span of tiles, and where the next one begins in the rings. Where Q came by tensor copy,
-/// `queries` is what to wait for, and to release once it was read for the last time, beside tile 0.
+/// `queries` is what to wait for, and to release once it was read for the last time, beside the last tile.
 #[device]
 pub(in crate::fmha) fn attend<T: MmaElement>(
     c: &Consumer<T>,
@@ -199,7 +215,7 @@ pub(in crate::fmha) fn attend<T: MmaElement>(
     let mut s = s.wait::<0>();
     c.keys.release(at);
     if let Some((queries, q_at)) = queries {
-        queries.release_if(first == 0, q_at);
+        queries.release_if(first == span.begin, q_at);
     }
     let seen_by_all = seen_by(c, geometry, sizes, work, 0);
     if const_expr(geometry.causal) {
@@ -218,7 +234,7 @@ pub(in crate::fmha) fn attend<T: MmaElement>(
         whole = uniform(divide(seen_by_all, I32::from(block_n)).0).min(first);
     }
     for behind in range(0, first - span.begin) {
-        step(c, geometry, sizes, work, queries, first - 1 - behind, whole, &mut state);
+        step(c, geometry, sizes, work, queries, first - 1 - behind, span.begin, whole, &mut state);
     }
 
     // O += P V of the last tile, beside which sums become those of whole rows.

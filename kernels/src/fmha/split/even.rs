@@ -199,7 +199,7 @@ pub fn fmha_fwd_hopper_even<T: MmaElement>(
     let keys = Pipeline::new(&mut setup, "keys", geometry.stages, consumers);
     let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
     let boundary = setup.mbarrier("boundary", 1);
-    let supply = Supply { k, v, k_ring, v_ring, keys, values };
+    let supply = Supply { k, v, k_ring, v_ring, keys, values, soon: None };
 
     let line = Line { kv_len, seqlen_kv, row_blocks: uniform(row_blocks * heads_kv), block_n };
     // The first shares have a unit more where units do not go round.
