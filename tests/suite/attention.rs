@@ -16,6 +16,7 @@ mod limits;
 mod numbers;
 mod seeds;
 mod shapes;
+mod even;
 mod split;
 mod visibility;
 

@@ -117,7 +117,7 @@ fn matmul_fp8() {
 fn fmha_fwd() {
     snapshot("fmha_fwd", &[("head_dim", "16"), ("causal", "true")], &TEXTS);
     snapshot("fmha_fwd", &[("head_dim", "64"), ("dtype", "bf16")], &[]);
-    for of in [("parts", "2"), ("join", "8")] {
+    for of in [("parts", "2"), ("join", "8"), ("even", "true")] {
         let settings = [("head_dim", "64"), ("dtype", "bf16"), ("seqlen", "8"), of];
         snapshot_for(&[Target::SM_90A], "fmha_fwd", &settings, &[]);
     }

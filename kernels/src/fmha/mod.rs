@@ -207,7 +207,12 @@ impl<H: Element> Forward<'_, H> {
             if tiling == TilingChoice::Auto
                 && let Some(cut) = self.cut(&shape, None)
             {
-                return self.fmha_fwd_parts::<T>(&cut, &shape, o, lse);
+                // Where one length is given for all sequences, parts of each row block are as even, and have less to find out.
+                let even = self.even_parts(&shape).filter(|_| self.kv_len.strides() != [0]);
+                return match even {
+                    Some((tiles, blocks)) => self.fmha_fwd_by_even_parts::<T>(tiles, blocks, &shape, o, lse),
+                    None => self.fmha_fwd_parts::<T>(&cut, &shape, o, lse),
+                };
             }
             if let Some(tiles) = self.whole(&shape, o) {
                 return self.fmha_fwd_hopper::<T>(tiles, &shape, o, lse);
@@ -262,6 +267,33 @@ impl<H: Element> Forward<'_, H> {
             )));
         };
         self.fmha_fwd_parts::<T>(&cut, &shape, o, lse)
+    }
+
+    /// [`Forward::fmha_fwd`] of sm_90a with the keys of all sequences in parts of equal size, one for each block that runs at once: what
+    /// a launch takes by itself where rows are few and `kv_len` has a length for each sequence.
+    ///
+    /// # Errors
+    /// As [`Forward::fmha_fwd_split`], and [`Error::Setting`] for a single sequence.
+    pub fn fmha_fwd_even<T>(&self, o: &mut DevTensor<H, 4>, lse: &mut DevTensor<f32, 3>) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement,
+        H: ElementOf<T>,
+    {
+        let Some((shape, geometry)) = self.prepare(o, lse)? else { return Ok(LaunchStats::default()) };
+        let even = if self.fits_hopper(&shape, &geometry) { self.even_parts(&shape) } else { None };
+        let Some((tiles, blocks)) = even else {
+            return Err(Error::Setting(format!(
+                "even parts of the keys are for sm_90a and more than one sequence, with a head dimension of 64, 96, 128, 192 or 256, \
+                 a key or more, rows of 16-byte vectors and a positive scale; this is {} with batch {}, head \
+                 dimension {}, {} keys and scale {}",
+                self.q.device().target().name(),
+                shape.batch,
+                shape.head_dim,
+                shape.seqlen_kv,
+                self.scale
+            )));
+        };
+        self.fmha_fwd_by_even_parts::<T>(tiles, blocks, &shape, o, lse)
     }
 
     /// Whether Hopper's kernels can run this: on their chip, on rows that tensor maps can describe. Their running maxima are
@@ -322,6 +354,43 @@ impl<H: Element> Forward<'_, H> {
         let grid = [(heads * rows).div_ceil(joining.rows()), 1, 1];
         let arguments = (&partial_o, &partial_weights, o, lse, per_kv, self.scale);
         let join = split::fmha_fwd_hopper_join::<T>::new(joining).grid(grid).overlapping();
+        Ok(split::together(parts, join.launch(&device, arguments)?))
+    }
+
+    /// The tiles of even parts, and how many blocks take one.
+    fn even_parts(&self, shape: &AttentionShape) -> Option<(HopperGeometry, usize)> {
+        split::even_parts(shape, self.causal, self.q.device().multiprocessors() as usize)
+    }
+
+    fn fmha_fwd_by_even_parts<T>(
+        &self,
+        tiles: HopperGeometry,
+        blocks: usize,
+        shape: &AttentionShape,
+        o: &mut DevTensor<H, 4>,
+        lse: &mut DevTensor<f32, 3>,
+    ) -> Result<LaunchStats, Error>
+    where
+        T: MmaElement,
+        H: ElementOf<T>,
+    {
+        let device = self.q.device().clone();
+        let heads_per_kv = shape.heads_q / shape.heads_kv.max(1);
+        let rows = shape.seqlen_q * heads_per_kv;
+        let row_blocks = split::row_blocks(shape, &tiles);
+        let (places, room) = (blocks + row_blocks, rows.min(tiles.block_m()));
+        let mut partial_o = device.tensor_uninit::<f32, 4>([places, 1, room, shape.head_dim])?;
+        let mut partial_weights = device.tensor_uninit::<f32, 4>([places, 1, room, 2])?;
+        let mut edges = device.tensor_uninit::<i32, 2>([row_blocks, 2])?;
+        let (q, k, v, per_kv, seqlen_kv) = (self.q, self.k, self.v, count(heads_per_kv)?, count(shape.seqlen_kv)?);
+        let (weights, kv_len) = (&mut partial_weights, self.kv_len);
+        let arguments = (q, k, v, kv_len, &mut partial_o, weights, &mut edges, per_kv, seqlen_kv, self.scale);
+        let part = split::fmha_fwd_hopper_even::<T>::new(tiles.clone()).grid([blocks, 1, 1]);
+        let parts = part.launch(&device, arguments)?;
+        let joining = Joining::of_even(&tiles, places.div_ceil(row_blocks));
+        let grid = [(shape.batch * shape.heads_kv * rows).div_ceil(joining.rows()), 1, 1];
+        let arguments = (&partial_o, &partial_weights, &edges, o, lse, per_kv, self.scale);
+        let join = split::fmha_fwd_hopper_join_even::<T>::new(joining).grid(grid).overlapping();
         Ok(split::together(parts, join.launch(&device, arguments)?))
     }
 
@@ -439,6 +508,11 @@ const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::usize("join", 0, "sm_90a: compiles the kernel that joins so many parts; a run does not look at it"),
     Parameter::bool(
+        "even",
+        false,
+        "sm_90a: the keys of all sequences in parts of equal size; compiles for `seqlen` rows of a key head, or, with `join`, what joins them",
+    ),
+    Parameter::bool(
         "shared",
         false,
         "sm_90a: compiles the kernel that shares out the last row blocks, for launches without a mask; a run does not look at it",
@@ -548,11 +622,17 @@ pub static FMHA_REF: KernelEntry = KernelEntry {
     runner: Some(&REF),
 };
 
+/// What `parts` and `even` together are answered with.
+const TWO_WAYS: &str = "`parts` and `even` are two ways to cut keys: set one of them";
+
 /// The kernels for parts of the keys by name; `None` where they are not asked for.
 fn part_by_name(settings: &Settings, geometry: &Geometry, target: Target) -> Result<Option<Box<dyn AnyKernel>>, Error> {
-    let (parts, join) = (settings.usize("parts")?, settings.usize("join")?);
-    if parts == 0 && join == 0 {
+    let (parts, join, even) = (settings.usize("parts")?, settings.usize("join")?, settings.bool("even")?);
+    if parts == 0 && join == 0 && !even {
         return Ok(None);
+    }
+    if parts != 0 && even {
+        return Err(Error::Setting(TWO_WAYS.to_owned()));
     }
     if parts != 0 && join != 0 {
         return Err(Error::Setting("`parts` and `join` are two kernels: set one of them".to_owned()));
@@ -560,12 +640,22 @@ fn part_by_name(settings: &Settings, geometry: &Geometry, target: Target) -> Res
     split::check_count(parts.max(join))?;
     let tiles = HopperGeometry::for_parts(geometry.head_dim, geometry.causal, settings.usize("seqlen")?);
     let Some(tiles) = tiles.filter(|_| target == Target::SM_90A) else {
-        let message = "`parts` and `join` are for sm_90a, with `head_dim` 64, 96, 128, 192 or 256";
+        let message = "`parts`, `join` and `even` are for sm_90a, with `head_dim` 64, 96, 128, 192 or 256";
         return Err(Error::Setting(format!("{message}; this is {} with {}", target.name(), geometry.head_dim)));
     };
+    let dtype = settings.choice("dtype")?;
+    if even && join > 0 {
+        let joining = Joining::of_even(&tiles, join);
+        return Ok(Some(match dtype {
+            "bf16" => Box::new(split::fmha_fwd_hopper_join_even::<BF16>::new(joining)) as Box<dyn AnyKernel>,
+            _ => Box::new(split::fmha_fwd_hopper_join_even::<F16>::new(joining)),
+        }));
+    }
     let joining = Joining::new(geometry.head_dim, join);
-    Ok(Some(match (join, parts, settings.choice("dtype")?) {
-        (0, 1, "bf16") => Box::new(split::fmha_fwd_hopper_packed::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
+    Ok(Some(match (join, parts, dtype) {
+        (0, 0, "bf16") => Box::new(split::fmha_fwd_hopper_even::<BF16>::new(tiles)) as Box<dyn AnyKernel>,
+        (0, 0, _) => Box::new(split::fmha_fwd_hopper_even::<F16>::new(tiles)),
+        (0, 1, "bf16") => Box::new(split::fmha_fwd_hopper_packed::<BF16>::new(tiles)),
         (0, 1, _) => Box::new(split::fmha_fwd_hopper_packed::<F16>::new(tiles)),
         (0, _, "bf16") => Box::new(split::fmha_fwd_hopper_part::<BF16>::new(tiles)),
         (0, _, _) => Box::new(split::fmha_fwd_hopper_part::<F16>::new(tiles)),
@@ -621,9 +711,11 @@ fn run_fwd(device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Re
         let mut o = device.tensor_uninit(on_device.shape.q())?;
         let mut lse = device.tensor_uninit(on_device.shape.lse())?;
         let forward = on_device.forward(inputs);
-        match settings.usize("parts")? {
-            0 => forward.fmha_fwd_tiled::<T>(TilingChoice::from_settings(settings)?, &mut o, &mut lse)?,
-            parts => forward.fmha_fwd_split::<T>(parts, &mut o, &mut lse)?,
+        match (settings.usize("parts")?, settings.bool("even")?) {
+            (0, true) => forward.fmha_fwd_even::<T>(&mut o, &mut lse)?,
+            (0, false) => forward.fmha_fwd_tiled::<T>(TilingChoice::from_settings(settings)?, &mut o, &mut lse)?,
+            (_, true) => return Err(Error::Setting(TWO_WAYS.to_owned())),
+            (parts, false) => forward.fmha_fwd_split::<T>(parts, &mut o, &mut lse)?,
         };
         Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
     }

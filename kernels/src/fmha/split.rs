@@ -10,8 +10,12 @@
 //!
 //! T. Dao et al., "Flash-Decoding for long-context inference" (2023); the steps are those of [`super::hopper`].
 
+mod even;
+
 use lacewing_core::prelude::*;
 use lacewing_runtime::{Error, LaunchStats};
+
+pub use self::even::fmha_fwd_hopper_even;
 
 use super::hopper::{
     CHUNK, Consumer, HopperGeometry, ROWS, Sizes, Span, Sums, Supply, WARPGROUP, Work, attend, bring, divide,
@@ -68,6 +72,21 @@ pub struct Cut {
     pub(super) parts: usize,
 }
 
+/// The tiles for even parts of all keys, and how many blocks take one; `None` for one sequence, whose row blocks are alike anyway,
+/// where the kernel does not have the head dimension, and for more tiles than it can count.
+pub(super) fn even_parts(
+    shape: &AttentionShape,
+    causal: bool,
+    multiprocessors: usize,
+) -> Option<(HopperGeometry, usize)> {
+    let tiles = Cut::into_parts(shape, causal, 1)?.tiles;
+    let row_blocks = row_blocks(shape, &tiles);
+    let units = row_blocks.saturating_mul(shape.seqlen_kv.div_ceil(tiles.block_n).saturating_add(even::OVERHEAD));
+    let useful = row_blocks.saturating_mul(shape.seqlen_kv.div_ceil(KEYS_OF_A_PART));
+    let blocks = multiprocessors.saturating_mul(tiles.resident()).min(useful).max(1);
+    (shape.batch > 1 && i32::try_from(units).is_ok()).then_some((tiles, blocks))
+}
+
 /// Row blocks of a launch: packed rows of one key head, for each key head of each sequence.
 pub(super) fn row_blocks(shape: &AttentionShape, tiles: &HopperGeometry) -> usize {
     let rows = shape.seqlen_q.saturating_mul(shape.heads_q / shape.heads_kv.max(1));
@@ -119,8 +138,10 @@ struct Place {
     rows: I32,
     heads_per_kv: I32,
     part: I32,
-    /// Number of the key head among all sequences'.
+    /// Number of the key head among all sequences', where parts have room for each.
     head: I32,
+    /// Packed rows that stand before those that parts have room for.
+    above: I32,
 }
 
 impl Place {
@@ -132,23 +153,51 @@ impl Place {
     }
 }
 
-/// Brings a warpgroup's rows of Q to its tile: rows are packed, so that they are not neighbours for a tensor copy. Rows
-/// beyond the last become zeros.
+/// Tiles of keys that some row of a row block sees, of the `valid` keys of its sequence.
 #[device]
-fn load_queries<T: MmaElement>(q: Tensor<T, 4>, c: &Consumer<T>, geometry: &HopperGeometry, work: Work, place: Place) {
+fn visible_tiles(geometry: &HopperGeometry, sizes: &Sizes, rows: I32, first_row: I32, valid: I32) -> I32 {
+    let mut visible = valid;
+    if const_expr(geometry.causal) {
+        let last_query = query_of((first_row + geometry.block_m() as i32).min(rows) - 1, sizes);
+        visible = valid.min(causal_limit(last_query, sizes.seqlen_q, sizes.seqlen_kv)).max(0);
+    }
+    let block_n = geometry.block_n as i32;
+    divide(visible + (block_n - 1), I32::from(block_n)).0
+}
+
+/// Brings a warpgroup's rows of Q to its tile: rows are packed, so that they are not neighbours for a tensor copy. Rows
+/// beyond the last become zeros. `again` says that others may be there, which some warp of the group still multiplies.
+#[device]
+fn load_queries<T: MmaElement>(
+    q: Tensor<T, 4>,
+    c: &Consumer<T>,
+    geometry: &HopperGeometry,
+    work: Work,
+    place: Place,
+    again: bool,
+) {
+    let together = named_barriers(geometry.consumers + 2, geometry.consumers, WARPGROUP).at(c.number);
     let chunks = geometry.head_dim / CHUNK;
-    let thread = thread_id(X) % (WARPGROUP as i32);
+    // In a loop, places of all chunks would stay in registers.
+    let thread = if const_expr(again) { this_thread() } else { thread_id(X) } % (WARPGROUP as i32);
+    let mut loaded = Vec::new();
     for round in range_constexpr(ROWS * chunks / WARPGROUP) {
         let (row, chunk) = divide(thread + ((round * WARPGROUP) as i32), I32::from(chunks as i32));
         let packed = work.first_row + c.number * (ROWS as i32) + row;
         let (head, query) = place.row(work, packed);
-        let column = chunk * (CHUNK as i32);
-        let from = q.at((work.batch, head, query, column));
+        let from = q.at((work.batch, head, query, chunk * (CHUNK as i32)));
         let values = from.load_vec_if(packed < place.rows, Vector::<T, CHUNK>::splat(T::from(0.0)));
-        c.q.at((row, column)).store_vec(values);
+        loaded.push((row, chunk, values));
+    }
+    if const_expr(again) {
+        together.sync();
+    }
+    // Behind all loads, so that nobody waits for one after the other.
+    for (row, chunk, values) in constexpr(loaded) {
+        c.q.at((row, chunk * (CHUNK as i32))).store_vec(values);
     }
     fence_proxy(ProxyFence::AsyncShared);
-    named_barriers(geometry.consumers + 2, geometry.consumers, WARPGROUP).at(c.number).sync();
+    together.sync();
 }
 
 /// Writes what a warpgroup has summed up.
@@ -163,10 +212,10 @@ fn store_sums<T: MmaElement>(to: Destination<T>, c: &Consumer<T>, work: Work, pl
         match to {
             Destination::Parts { o, weights } => {
                 let pair = Vector::<F32, 2>::from([sums.max[half], sums.total[half]]);
-                weights.at((place.part, place.head, row, 0)).store_vec_if(inside & first, pair);
+                weights.at((place.part, place.head, row - place.above, 0)).store_vec_if(inside & first, pair);
                 for group in range_constexpr(acc.len() / 4) {
                     let at = 4 * group + 2 * half;
-                    let to = o.at((place.part, place.head, row, column + ((8 * group) as i32)));
+                    let to = o.at((place.part, place.head, row - place.above, column + ((8 * group) as i32)));
                     to.store_vec_if(inside, Vector::<F32, 2>::from([acc[at], acc[at + 1]]));
                 }
             }
@@ -261,15 +310,9 @@ fn part_of<T: MmaElement>(
     let first_row = row_block * (block_m as i32);
     // A length that is no length must not lead out of K.
     let valid = kv_len.at(batch).load().max(0).min(seqlen_kv);
-    let visible = if const_expr(geometry.causal) {
-        let last_query = query_of((first_row + block_m as i32).min(rows) - 1, &sizes);
-        valid.min(causal_limit(last_query, sizes.seqlen_q, seqlen_kv)).max(0)
-    } else {
-        valid
-    };
-    let (tiles, _) = divide(visible + (block_n as i32 - 1), I32::from(block_n as i32));
+    let tiles = visible_tiles(geometry, &sizes, rows, first_row, valid);
     let work = Work { first_row, head, batch, keys: valid, tiles };
-    let place = Place { rows, heads_per_kv, part, head: head_index };
+    let place = Place { rows, heads_per_kv, part, head: head_index, above: I32::from(0) };
     // The first parts have a tile more where tiles do not go round.
     let (share, rest) = divide(tiles, parts);
     let begin = uniform(share * part + part.min(rest));
@@ -292,7 +335,7 @@ fn part_of<T: MmaElement>(
         consumer.begin();
         let c = Consumer::new(geometry, consumer.number(), q_tile, &supply, boundary, scale);
         if begin < end {
-            load_queries(q, &c, geometry, work, place);
+            load_queries(q, &c, geometry, work, place, false);
             start_turns(&c, geometry);
             let (sums, _) = attend(&c, geometry, &sizes, work, span, None, keys.start());
             store_sums(to, &c, work, place, &sums);
@@ -310,6 +353,8 @@ pub struct Joining {
     head_dim: usize,
     /// Groups of threads that share out the parts of one row: 1, 2, 4 or 8.
     groups: usize,
+    /// Rows of a row block, where parts have room for one alone and `edges` says which they are.
+    block_m: Option<usize>,
 }
 
 /// Columns that a thread joins: 16 bytes.
@@ -323,7 +368,12 @@ impl Joining {
     /// For head dimensions that are multiples of 16, and so many parts.
     pub fn new(head_dim: usize, parts: usize) -> Self {
         let groups = parts.div_ceil(AT_ONCE).next_power_of_two().min(GROUPS);
-        Joining { head_dim, groups }
+        Joining { head_dim, groups, block_m: None }
+    }
+
+    /// For what [`fmha_fwd_hopper_even`] gives with such tiles: for about as many parts of a row block.
+    pub(super) fn of_even(tiles: &HopperGeometry, parts: usize) -> Self {
+        Joining { block_m: Some(tiles.block_m()), ..Joining::new(tiles.head_dim, parts) }
     }
 
     /// Rows that a block joins.
@@ -359,10 +409,42 @@ pub fn fmha_fwd_hopper_join<T: MmaElement>(
     heads_per_kv: I32,
     scale: F32,
 ) {
-    wait_for_previous_grid();
+    join(&joining, partial_o, partial_weights, None, o, lse, heads_per_kv, scale);
+}
+
+/// Joins what [`fmha_fwd_hopper_even`] gave, as [`fmha_fwd_hopper_join`].
+#[kernel(block = [joining.threads(), 1, 1])]
+pub fn fmha_fwd_hopper_join_even<T: MmaElement>(
+    #[comptime] joining: Joining,
+    partial_o: Tensor<F32, 4>,
+    partial_weights: Tensor<F32, 4>,
+    edges: Tensor<I32, 2>,
+    o: TensorMut<T, 4>,
+    lse: TensorMut<F32, 3>,
+    heads_per_kv: I32,
+    scale: F32,
+) {
+    join(&joining, partial_o, partial_weights, Some(edges), o, lse, heads_per_kv, scale);
+}
+
+/// What both kernels do.
+#[device]
+fn join<T: MmaElement>(
+    joining: &Joining,
+    partial_o: Tensor<F32, 4>,
+    partial_weights: Tensor<F32, 4>,
+    edges: Option<Tensor<I32, 2>>,
+    o: TensorMut<T, 4>,
+    lse: TensorMut<F32, 3>,
+    heads_per_kv: I32,
+    scale: F32,
+) {
     let (groups, width) = (joining.groups as i32, joining.width() as i32);
     let scale_log2 = scale * std::f32::consts::LOG2_E;
-    let (parts, heads, rows) = (partial_o.extent(0), partial_o.extent(1), partial_o.extent(2));
+    let (heads, rows) = match edges {
+        None => (partial_o.extent(1), partial_o.extent(2)),
+        Some(_) => (o.extent(0) * divide(o.extent(1), heads_per_kv).0, o.extent(2) * heads_per_kv),
+    };
     let (slot, thread) = divide(thread_id(X), I32::from(width));
     let (row_in_block, group) = divide(slot, I32::from(groups));
     let index = block_id(X) * (joining.rows() as i32) + row_in_block;
@@ -370,17 +452,31 @@ pub fn fmha_fwd_hopper_join<T: MmaElement>(
     // Threads beyond the last row go with it, and write nothing.
     let (head_index, row) = divide(index.min(heads * rows - 1), rows);
     let column = thread * (COLUMNS as i32);
+    // Where it stands is known before anything is read.
+    wait_for_previous_grid();
+
+    // Where the row's parts are, and where it stands in them.
+    let (mut first, mut end) = (I32::from(0), partial_o.extent(0));
+    let (mut room, mut row_of_room) = (head_index, row);
+    if let (Some(edges), Some(block_m)) = (edges, joining.block_m) {
+        let block_m = I32::from(block_m as i32);
+        let (row_block, row_of_block) = divide(row, block_m);
+        let (row_blocks, _) = divide(rows + block_m - 1, block_m);
+        let [from, to] = edges.at((head_index * row_blocks + row_block, 0)).load_vec::<2>().to_array();
+        (first, end) = (from, to);
+        (room, row_of_room) = (I32::from(0), row_of_block);
+    }
 
     // Against the largest reference of the group's parts.
     let mut max = F32::from(f32::NEG_INFINITY);
-    for part in range(group, parts, groups) {
-        max = max.maxnum(partial_weights.at((part, head_index, row, 0)).load());
+    for part in range(first + group, end, groups) {
+        max = max.maxnum(partial_weights.at((part, room, row_of_room, 0)).load());
     }
     let mut total = F32::from(0.0);
     let mut acc = [F32::from(0.0); COLUMNS];
-    for part in range(group, parts, groups).unroll(AT_ONCE as u32) {
-        let [reference, sum] = partial_weights.at((part, head_index, row, 0)).load_vec::<2>().to_array();
-        let values = partial_o.at((part, head_index, row, column)).load_vec::<COLUMNS>();
+    for part in range(first + group, end, groups).unroll(AT_ONCE as u32) {
+        let [reference, sum] = partial_weights.at((part, room, row_of_room, 0)).load_vec::<2>().to_array();
+        let values = partial_o.at((part, room, row_of_room, column)).load_vec::<COLUMNS>();
         let weight = ((reference - finite(max)) * scale_log2).exp2_fast();
         total = weight.fma(sum, total);
         for i in range_constexpr(COLUMNS) {
@@ -473,6 +569,7 @@ mod tests {
                 let whole = (*rows == 1).then(|| fmha_fwd_hopper_packed::<BF16>::new(tiles.clone()));
                 let found: Vec<_> = complaints(&fmha_fwd_hopper_part::<BF16>::new(tiles.clone()))
                     .into_iter()
+                    .chain(complaints(&fmha_fwd_hopper_even::<BF16>::new(tiles.clone())))
                     .chain(whole.iter().flat_map(complaints))
                     .collect();
                 found.into_iter().map(move |complaint| format!("{tiles:?}: {complaint}"))
@@ -482,11 +579,31 @@ mod tests {
         let traced = |head_dim| {
             trace_kernel(&fmha_fwd_hopper_join::<BF16>::new(Joining::new(head_dim, 64)), Target::SM_90A).unwrap()
         };
+        let of_even = |head_dim| {
+            let tiles = HopperGeometry::for_parts(head_dim, false, 1).unwrap();
+            let joining = Joining::of_even(&tiles, 4);
+            trace_kernel(&fmha_fwd_hopper_join_even::<BF16>::new(joining), Target::SM_90A).unwrap()
+        };
         let joins: Vec<_> = HEAD_DIMS
             .into_iter()
-            .flat_map(|head_dim| Report::of(&traced(head_dim), &EmitOptions::default()).unwrap().complaints())
+            .flat_map(|head_dim| [traced(head_dim), of_even(head_dim)])
+            .flat_map(|traced| Report::of(&traced, &EmitOptions::default()).unwrap().complaints())
             .collect();
         assert!(joins.is_empty(), "{joins:#?}");
+    }
+
+    /// Two blocks to a multiprocessor where they fit, and no more than there are parts of use; none of one sequence alone.
+    #[test]
+    fn even_parts_fill_the_chip() {
+        let blocks = |batch, seqlen_kv, head_dim| {
+            let shape = AttentionShape { batch, heads_q: 16, heads_kv: 2, seqlen_q: 1, seqlen_kv, head_dim };
+            even_parts(&shape, false, 132).map(|(_, blocks)| blocks)
+        };
+        assert_eq!(blocks(8, 32768, 128), Some(264));
+        assert_eq!(blocks(8, 32768, 256), Some(132));
+        assert_eq!(blocks(3, 1000, 128), Some(24));
+        assert_eq!(blocks(1, 32768, 128), None);
+        assert_eq!(blocks(8, 32768, 80), None);
     }
 
     /// On the 132 multiprocessors of an H200.
