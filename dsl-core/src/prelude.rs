@@ -9,9 +9,9 @@ pub use crate::layout::{ComposedLayout, Coord, IntTuple, Layout, LayoutError, Sw
 pub use crate::rt::{Carried, const_expr, constexpr, range, range_constexpr};
 pub use crate::types::Axis::{X, Y, Z};
 pub use crate::types::{
-    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, NamedBarriers, Peer, Pipeline, ProxyFence, Schedule,
-    SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, WgmmaElement, cluster_rank, cluster_sync, fence_proxy,
-    named_barriers, tma_store_commit, tma_store_wait, warpgroup_roles, wgmma, wgmma_add,
+    Accumulator, BarrierSetup, Cursor, Fragments, InFlight, Mbarrier, NamedBarriers, Peer, Pipeline, ProxyFence,
+    Schedule, SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, WgmmaElement, cluster_rank, cluster_sync,
+    fence_proxy, named_barriers, tma_store_commit, tma_store_wait, warpgroup_roles, wgmma, wgmma_add,
 };
 pub use crate::types::{
     Atomic, AtomicInt, BF16, Bool, BufferRsrc, CastTarget, Elements, F8E4M3, F8E5M2, F16, F32, F64, Float, FloatExt,

@@ -404,11 +404,14 @@ fn every_access_goes_to_another_block() {
                 assert_eq!(y(2), word(i));
                 assert_eq!(y(3), i32::from((i + next) % 2 == 0) * 256 + next * 32 + i);
                 let counts = [128, 127, -1, 7, 256];
-                assert_eq!(y(4), match rank {
-                    0 => counts.get(i as usize).copied().unwrap_or(0),
-                    2 if i % 2 == 0 => i * 3,
-                    _ => 0,
-                });
+                assert_eq!(
+                    y(4),
+                    match rank {
+                        0 => counts.get(i as usize).copied().unwrap_or(0),
+                        2 if i % 2 == 0 => i * 3,
+                        _ => 0,
+                    }
+                );
                 assert_eq!(z(0), (next * 100 + i) as f32 * 0.5);
                 assert_eq!(z(1), 2.0 * ((next * 1000 + i / 4 * 4) as f32 + (i % 4) as f32) + 3.0);
                 assert_eq!(z(2), if rank == 2 { (i / 4) as f32 } else { (rank * 1000 + i) as f32 });

@@ -296,10 +296,7 @@ const COMMON: &[OpRow] = &[
         op: LwOp::Store,
         name: "store",
         about: "Stores a scalar or a short vector.",
-        operands: &[
-            one("value", Constraint::Any('t')),
-            one("address", Constraint::OneOf(ADDRESSES)),
-        ],
+        operands: &[one("value", Constraint::Any('t')), one("address", Constraint::OneOf(ADDRESSES))],
         results: &[],
         attributes: &[attr("align", Constraint::IntegerAttr, "alignment that the address has, in bytes")],
         effects: Effects::Write,
@@ -370,10 +367,7 @@ const COMMON: &[OpRow] = &[
         op: LwOp::AtomicRmw,
         name: "atomic_rmw",
         about: "Reads, modifies and writes one element at once; gives the old value.",
-        operands: &[
-            one("address", Constraint::OneOf(ADDRESSES)),
-            one("value", Constraint::Any('t')),
-        ],
+        operands: &[one("address", Constraint::OneOf(ADDRESSES)), one("value", Constraint::Any('t'))],
         results: &[one("old", Constraint::Any('t'))],
         attributes: &[
             attr(

@@ -286,7 +286,14 @@ impl<'m> Builder<'m> {
     /// Inserts before `op`, with its location. `approximate` is [`APPROXIMATE`] in this context.
     pub fn before(context: &'m Context, op: Op<'m>, target: Target, approximate: Attribute<'m>) -> Result<Self, Error> {
         let block = op.block().ok_or_else(|| internal("an op outside a block", vec![]))?;
-        Ok(Self { context, location: op.location(), point: Point::Before(block, op), target, approximate, reaches_peers: false })
+        Ok(Self {
+            context,
+            location: op.location(),
+            point: Point::Before(block, op),
+            target,
+            approximate,
+            reaches_peers: false,
+        })
     }
 
     /// Says whether the kernel reaches the shared memory of other blocks.

@@ -104,8 +104,11 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
             if bytes <= 0 || bytes % 16 != 0 {
                 return Err(refuse(op, format!("a bulk copy of {bytes} bytes"), "copy a multiple of 16 bytes"));
             }
-            let operands =
-                [peer_address(b, operand(op, 0)?)?, shared_address(b, operand(op, 1)?)?, peer_address(b, operand(op, 2)?)?];
+            let operands = [
+                peer_address(b, operand(op, 0)?)?,
+                shared_address(b, operand(op, 1)?)?,
+                peer_address(b, operand(op, 2)?)?,
+            ];
             let text = format!(
                 "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], {bytes}, [$2];"
             );
@@ -253,7 +256,11 @@ fn st_async<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
         8 => (2, ".v2"),
         16 => (4, ".v4"),
         bytes => {
-            return Err(refuse(op, format!("an asynchronous store of {bytes} bytes"), "store 4, 8 or 16 bytes a thread"));
+            return Err(refuse(
+                op,
+                format!("an asynchronous store of {bytes} bytes"),
+                "store 4, 8 or 16 bytes a thread",
+            ));
         }
     };
     let mut operands = vec![peer_address(b, operand(op, 1)?)?, peer_address(b, operand(op, 2)?)?];

@@ -2,11 +2,11 @@
 
 use std::panic::Location;
 
-use super::place::{Access, Place, Writable};
 use super::hopper::cluster;
+use super::place::{Access, Place, Writable};
 use super::{F32, F64, I32, I64, Index, Scalar, U32, U64};
-use crate::{Diagnostic, ScalarType};
 use crate::trace::{self, Attr, IrType, Loc, Space};
+use crate::{Diagnostic, ScalarType};
 
 /// How an atomic access orders the thread's other accesses, as in C++ and Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,10 @@ impl Scope {
         let target = trace::with(|t| t.target());
         if self == Self::Cluster && target.is_some_and(|target| !cluster::exist_on(target)) {
             let message = format!("{} has no clusters", target.map_or_else(String::new, |target| target.to_string()));
-            trace::error(loc, Diagnostic::error(message).help("use `Scope::Device`, which holds the cluster's blocks too"));
+            trace::error(
+                loc,
+                Diagnostic::error(message).help("use `Scope::Device`, which holds the cluster's blocks too"),
+            );
         }
         ("scope", Attr::Str(self.name().to_owned()))
     }

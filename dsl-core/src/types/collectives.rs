@@ -3,10 +3,10 @@
 use std::panic::Location;
 
 use super::arith::{self, Binary, Cmp, Rounding};
-use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64, Vector};
 use super::ids;
-use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
+use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64, Vector};
 use crate::ScalarType;
+use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
 
 /// A lane number or distance: `I32`, `i32`, `u32` or `usize`.
 #[diagnostic::on_unimplemented(

@@ -34,13 +34,13 @@ pub use buffer::{BufferRsrc, Elements, elements};
 pub use collectives::{
     Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, shfl_down, shfl_idx, shfl_up, shfl_xor,
 };
-pub(crate) use hopper::{MapUse, cluster};
 pub use hopper::{
     Accumulator, BarrierSetup, Columns, Cursor, Fragments, InFlight, Mbarrier, Peer, Pipeline, ProxyFence, Schedule,
     SwizzledRing, SwizzledTile, TensorMap, Ticket, TileOrder, Transposed, UniformIndex, WarpgroupRole, WgmmaA, WgmmaB,
     WgmmaElement, cluster_rank, cluster_sync, fence_proxy, tma_store_commit, tma_store_wait, warpgroup_roles, wgmma,
     wgmma_add,
 };
+pub(crate) use hopper::{MapUse, cluster};
 pub use ids::{Axis, block_dim, block_id, grid_dim, lane_id, target, thread_id, thread_index, warp_id};
 pub use index_math::{IndexInt, KernelMath, coordinate_of, offset_of};
 pub use math::{FloatExt, IntExt, NumExt, Signed, SignedExt};
@@ -50,9 +50,7 @@ pub use mma::{
     mma_m16n8k8_tf32, mma_m16n8k16, stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4,
     stmatrix_x4_trans,
 };
-pub use place::{
-    Access, Coordinate, GlobalRead, GlobalWrite, InCluster, InGlobal, InShared, Indices, Place, Writable,
-};
+pub use place::{Access, Coordinate, GlobalRead, GlobalWrite, InCluster, InGlobal, InShared, Indices, Place, Writable};
 pub use print::{PrintArgument, Printable, device_assert, printf, static_assert};
 pub use reduce::{Reduced, reduce_block, reduce_warp};
 pub use scalar::{

@@ -66,11 +66,9 @@ fn sees_shared_memory_alone(program: &Program, first: Pc) -> bool {
     let body = program.ops.get(first as usize..last as usize).unwrap_or_default();
     body.iter().all(|op| match op {
         Op::Async { table } => matches!(program.asynchronous.get(*table as usize), Some(AsyncOp::Peer(_))),
-        Op::LoadGlobal { .. }
-        | Op::CopyAsync { .. }
-        | Op::Barrier
-        | Op::NamedSync { .. }
-        | Op::NamedArrive { .. } => false,
+        Op::LoadGlobal { .. } | Op::CopyAsync { .. } | Op::Barrier | Op::NamedSync { .. } | Op::NamedArrive { .. } => {
+            false
+        }
         Op::Atomic { table } => program.atomics.get(*table as usize).is_some_and(|atomic| atomic.shared),
         _ => true,
     })

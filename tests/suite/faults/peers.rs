@@ -63,15 +63,16 @@ fn reads_of_another_blocks_memory() {
         assert!(ended || report.message.starts_with("nothing orders this read before the end of block "), "{report}");
     }
     // The blocks have begun, and nothing orders the stores.
-    let kinds =
-        [(ReportKind::Race, "READS"), (ReportKind::Race, "LEAVES"), (ReportKind::Uninitialized, "READS")];
+    let kinds = [(ReportKind::Race, "READS"), (ReportKind::Race, "LEAVES"), (ReportKind::Uninitialized, "READS")];
     for report in reports(3, &kinds) {
-        assert!(report.kind != ReportKind::Race || report.notes.iter().any(|n| n.contains("of the cluster")), "{report}");
+        assert!(
+            report.kind != ReportKind::Race || report.notes.iter().any(|n| n.contains("of the cluster")),
+            "{report}"
+        );
     }
     for report in reports(4, &[(ReportKind::OutOfBounds, "READS")]) {
-        let told = ["0", "1"].map(|rank| {
-            format!("shared-memory index 64 of 64: read outside `tile` of block {rank} of the cluster")
-        });
+        let told = ["0", "1"]
+            .map(|rank| format!("shared-memory index 64 of 64: read outside `tile` of block {rank} of the cluster"));
         assert!(told.contains(&report.message), "{report}");
     }
     for report in reports(5, &[(ReportKind::Cluster, "READS")]) {
@@ -127,14 +128,17 @@ fn stores_to_another_blocks_memory() {
         delivers::new(fault).grid([2, 1, 1]).launch(dev, (&mut y,))
     };
     clean(Target::SM_90A, |dev| run(dev, 0));
-    let late = [(ReportKind::Race, "RECEIVES"), (ReportKind::Race, "DELIVERS"), (ReportKind::Uninitialized, "RECEIVES")];
+    let late =
+        [(ReportKind::Race, "RECEIVES"), (ReportKind::Race, "DELIVERS"), (ReportKind::Uninitialized, "RECEIVES")];
     faulty(Target::SM_90A, &late, |dev| run(dev, 1));
     for report in faulty(Target::SM_90A, &[(ReportKind::Race, "RECEIVES")], |dev| run(dev, 2)) {
         assert!(report.help.as_ref().is_some_and(|help| help.contains("warp_sync()")), "{report}");
     }
-    faulty(Target::SM_90A, &[(ReportKind::Race, "RECEIVES"), (ReportKind::Uninitialized, "RECEIVES")], |dev| run(dev, 3))
-        .iter()
-        .for_each(drop);
+    faulty(Target::SM_90A, &[(ReportKind::Race, "RECEIVES"), (ReportKind::Uninitialized, "RECEIVES")], |dev| {
+        run(dev, 3)
+    })
+    .iter()
+    .for_each(drop);
 }
 
 /// Every thread of the cluster counts in block 0; one lets its own block's atomic be a store.
@@ -262,9 +266,8 @@ fn what_completes_at_another_blocks_mbarrier() {
     for by_copy in [false, true] {
         clean(Target::SM_90A, |dev| run(dev, 0, by_copy));
         let sends = if by_copy { "COPIES" } else { "POSTS" };
-        let reports = |fault, allowed: &[(ReportKind, &str)]| {
-            faulty(Target::SM_90A, allowed, |dev| run(dev, fault, by_copy))
-        };
+        let reports =
+            |fault, allowed: &[(ReportKind, &str)]| faulty(Target::SM_90A, allowed, |dev| run(dev, fault, by_copy));
         for report in reports(1, &[(ReportKind::Cluster, sends)]) {
             let message = "what goes to block 1 of the cluster is to complete at an mbarrier of block 0";
             assert_eq!(report.message, message);

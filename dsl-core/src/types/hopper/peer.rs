@@ -9,9 +9,9 @@ use super::barriers::Mbarrier;
 use super::cluster;
 use super::swizzled::SwizzledTile;
 use crate::rt::{Carried, State, Visitor};
+use crate::trace::{self, Attr, IrType, Loc, RawValue};
 use crate::types::place::{Coordinate, InCluster, InShared, Indices, Place};
 use crate::types::shared::{SharedArray, SharedSlice, SharedTile, element};
-use crate::trace::{self, Attr, IrType, Loc, RawValue};
 use crate::types::{Scalar, Vector};
 use crate::{Diagnostic, ScalarType};
 
@@ -198,9 +198,7 @@ impl<T: Scalar, const N: usize> Peer<SharedArray<T, N>> {
     }
 }
 
-impl<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize>
-    Peer<SharedTile<T, ROWS, COLUMNS, PITCH>>
-{
+impl<T: Scalar, const ROWS: usize, const COLUMNS: usize, const PITCH: usize> Peer<SharedTile<T, ROWS, COLUMNS, PITCH>> {
     /// Rows and columns.
     pub const SHAPE: [usize; 2] = [ROWS, COLUMNS];
 
@@ -218,7 +216,8 @@ impl<T: Scalar> Peer<SwizzledTile<T>> {
     #[track_caller]
     pub fn copy_from(&self, source: SwizzledTile<T>, barrier: Peer<Mbarrier>) {
         let loc = Location::caller();
-        let together = |tile: &SwizzledTile<T>| tile.rows() == tile.shape.panel_rows || tile.shape.panels(T::BYTES) == 1;
+        let together =
+            |tile: &SwizzledTile<T>| tile.rows() == tile.shape.panel_rows || tile.shape.panels(T::BYTES) == 1;
         let shape = |tile: &SwizzledTile<T>| (tile.rows(), tile.columns(), tile.shape.swizzle);
         if shape(&source) != shape(&self.0) || !together(&source) || !together(&self.0) {
             let message = "a copy to another block between parts of tiles that do not lie alike";

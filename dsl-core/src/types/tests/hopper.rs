@@ -180,8 +180,14 @@ fn blocks_that_a_cluster_does_not_have_are_refused() {
         tile.row_block(8, 0).of_block(1).copy_from(tile.row_block(8, 1), came);
     };
     let apart = "a copy to another block between parts of tiles that do not lie alike";
-    let wrong = ["these mbarriers are asked for and never made", "a copy of 48 bytes to 32 bytes of another block",
-        "a copy of 12 bytes to another block", "an asynchronous store of 2 bytes", apart, apart];
+    let wrong = [
+        "these mbarriers are asked for and never made",
+        "a copy of 48 bytes to 32 bytes of another block",
+        "a copy of 12 bytes to another block",
+        "an asynchronous store of 2 bytes",
+        apart,
+        apart,
+    ];
     assert_eq!(in_a_cluster(Target::SM_90A, Some([2, 1, 1]), sizes), wrong);
     let block = |rank: i32| format!("block {rank} of a cluster of 4");
     assert_eq!(found, [block(4), block(-1), block(7), "shared-memory index 8 of 8".to_owned(), block(4)]);

@@ -58,7 +58,7 @@ pub(super) fn broken(lane: u32, fault: AsyncFault) -> (u32, FaultKind) {
 }
 
 /// Lanes of a mask.
-fn lanes(mask: u64) -> impl Iterator<Item = u32> {
+pub(super) fn lanes(mask: u64) -> impl Iterator<Item = u32> + use<> {
     (0..LANES as u32).filter(move |lane| mask >> lane & 1 == 1)
 }
 

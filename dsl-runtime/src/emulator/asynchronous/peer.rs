@@ -100,9 +100,8 @@ impl Context<'_, '_, '_> {
         let (access, touch) = (op.access(), op.touch());
         let shape = self.program.access(access);
         let visitor = Visitor { warp: self.warp, pc: self.pc };
-        let refused = |error: AccessError| {
-            (error.lane, FaultKind::Access { error, access, shared: true, action: op.action() })
-        };
+        let refused =
+            |error: AccessError| (error.lane, FaultKind::Access { error, access, shared: true, action: op.action() });
         let raced = |conflict: Conflict| (conflict.lane, FaultKind::Race { conflict, access, touch });
         match *op {
             PeerOp::Load { d, address, .. } => {

@@ -1,6 +1,6 @@
 //! Stores and copies to a block of the cluster that complete at an mbarrier there.
 
-use super::execute::{Context, Flow, Step, broken};
+use super::execute::{Context, Flow, Step, broken, lanes};
 use super::fault::AsyncFault;
 use super::op::{BlockCopyOp, StoreAsyncOp};
 use super::transfer::{Source, Transfer};
@@ -8,7 +8,7 @@ use crate::emulator::exec::access::AccessError;
 use crate::emulator::exec::numbers::nan_stored;
 use crate::emulator::exec::order;
 use crate::emulator::exec::warp::{Action, FaultKind};
-use crate::emulator::lanes::{LANES, Reg};
+use crate::emulator::lanes::Reg;
 use crate::emulator::memory::{AccessFault, BulkAccess, Region, Touch, Toucher};
 
 /// Where a lane's bytes go.
@@ -89,7 +89,7 @@ impl Context<'_, '_, '_> {
             return Err(FaultKind::number(found));
         }
         let mut started = 0;
-        for lane in (0..LANES as u32).filter(|lane| self.mask >> lane & 1 == 1) {
+        for lane in lanes(self.mask) {
             let places = (op.address, op.barrier);
             let target = self.target(lane, places, shape.bytes, (op.access, op.barrier_access))?;
             let word = |index| order::word(self.regs, op.value, lane as usize, index, &shape);
@@ -104,7 +104,7 @@ impl Context<'_, '_, '_> {
     #[inline(never)]
     pub(super) fn block_copy(&mut self, op: &BlockCopyOp) -> Step<Flow> {
         let mut started = 0;
-        for lane in (0..LANES as u32).filter(|lane| self.mask >> lane & 1 == 1) {
+        for lane in lanes(self.mask) {
             let places = (op.destination, op.barrier);
             let target = self.target(lane, places, op.bytes, (op.to, op.barrier_access))?;
             let address = self.regs.lane::<u32>(op.source, lane as usize);

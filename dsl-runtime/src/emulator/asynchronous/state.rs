@@ -404,7 +404,8 @@ impl<'a> AsyncState<'a> {
                     let races = &mut *races.borrow_mut();
                     let (at, len) = (*address as usize, bytes as usize);
                     races.enter(from);
-                    let checked = races.check_async(BulkAccess { who: Toucher { warp, lane, pc }, known }, at, len, false);
+                    let checked =
+                        races.check_async(BulkAccess { who: Toucher { warp, lane, pc }, known }, at, len, false);
                     races.note_product_read((pc, component, tick), warp, at, len);
                     checked.map_err(|conflict| {
                         let kind = FaultKind::Race { conflict, access, touch: Touch::Read };

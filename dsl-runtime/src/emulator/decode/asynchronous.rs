@@ -10,7 +10,8 @@ use super::lifetime::{op_name, value_key};
 use super::types::{Elem, Place, ValueType};
 use crate::emulator::asynchronous::mbarrier::LIMIT;
 use crate::emulator::asynchronous::op::{
-    AsyncOp, BlockCopyOp, InputType, OperandA, ProxyFence, SharedLayout, SharedOperand, StoreAsyncOp, TensorCopyOp, WgmmaOp,
+    AsyncOp, BlockCopyOp, InputType, OperandA, ProxyFence, SharedLayout, SharedOperand, StoreAsyncOp, TensorCopyOp,
+    WgmmaOp,
 };
 use crate::emulator::op::Op;
 use crate::emulator::program::{Builtin, MapShape, ParameterKind};

@@ -161,7 +161,13 @@ impl Follower {
                 return self.store(now, value, address, now.mask & now.regs.mask(mask), (access, Home::Global));
             }
             Op::StoreShared { value, address, mask, access } => {
-                return self.store(now, value, address, now.mask & now.regs.mask(mask), (access, Home::Block(now.rank)));
+                return self.store(
+                    now,
+                    value,
+                    address,
+                    now.mask & now.regs.mask(mask),
+                    (access, Home::Block(now.rank)),
+                );
             }
             Op::Atomic { table } => {
                 let op = now.program.atomic(table);
@@ -380,14 +386,7 @@ impl Follower {
         Some((lane, FaultKind::Inexact(Box::new(shown))))
     }
 
-    fn load(
-        &mut self,
-        now: &Now<'_, '_>,
-        d: Reg,
-        address: Reg,
-        active: u64,
-        (access, home): (u32, Home),
-    ) -> Broken {
+    fn load(&mut self, now: &Now<'_, '_>, d: Reg, address: Reg, active: u64, (access, home): (u32, Home)) -> Broken {
         let access = now.program.access(access);
         let active = half_of(active, access.half);
         let broken = self.wild_address(now, address, home.width(), active, access.half);

@@ -198,9 +198,7 @@ fn by_lane(offset: i32, taken: i32, ends_together: bool) -> String {
     let mask = body.value(&format!("arith.cmpi slt, %tid_xi, {taken} : i32"));
     body.at(
         8,
-        &format!(
-            "%x = \"lw.load_masked\"({at}, {mask}, {other}) {{align = 4 : i64}} : (!llvm.ptr<7>, i1, i32) -> i32"
-        ),
+        &format!("%x = \"lw.load_masked\"({at}, {mask}, {other}) {{align = 4 : i64}} : (!llvm.ptr<7>, i1, i32) -> i32"),
     );
     if ends_together {
         sync(&mut body, 9, "sync");
