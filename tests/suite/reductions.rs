@@ -142,8 +142,11 @@ fn mean_and_variance_by_a_struct() {
 fn parts(#[comptime] threads: u32, y: TensorMut<I64, 1>) {
     let i = thread_id(X);
     type Parts = (Bool, (Vector<I32, 2>, U8), [I64; 2]);
-    let own: Parts =
-        (i < 5, (Vector::from_array([i, I32::from(1)]), i.cast::<U8>()), [i.cast::<I64>() << 33, I64::from(1) << 40]);
+    let own: Parts = (
+        i < 5,
+        (Vector::<I32, 2>::splat(I32::from(1)).with(0, i), i.cast::<U8>()),
+        [i.cast::<I64>() << 33, I64::from(1) << 40],
+    );
     let none: Parts = (Bool::from(false), (Vector::splat(I32::from(0)), U8::from(0)), [I64::from(0), I64::from(0)]);
     let all = reduce_block(
         own,

@@ -276,6 +276,13 @@ impl Scene<'_> {
                 format!("block {rank} of the cluster has ended while this copy still reads its shared memory"),
                 "let the block that copies stay until the other has waited for it, as by a last `cluster_sync()` of both",
             ),
+            F::SourceMayEnd { rank } => (
+                ReportKind::Cluster,
+                format!(
+                    "nothing orders the end of block {rank} of the cluster behind this copy, which reads its shared memory"
+                ),
+                "let the block that copies stay until the other has waited for it, as by a last `cluster_sync()` of both",
+            ),
             F::BlockEnded { rank } => (
                 self.visit(pc).1,
                 format!("block {rank} of the cluster has ended, and its shared memory with it"),

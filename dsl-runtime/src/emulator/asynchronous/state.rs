@@ -51,8 +51,8 @@ pub(crate) struct BlockState {
     /// Of each warpgroup, the component of its products in the clocks, and the tick at which each was computed.
     pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
     pub(crate) tensor: TensorMemory,
-    /// What each thread of another block did here last, by an arrival or an access: when and where. Several lanes at once
-    /// are one more thread.
+    /// What each thread of another block did here last, by an arrival or an access, and each copy from here: when and where.
+    /// Several lanes at once are one more thread.
     visits: BTreeMap<u32, (Epoch, Pc)>,
 }
 
@@ -284,6 +284,9 @@ impl<'a> AsyncState<'a> {
                 |(_, (moment, _)): &(&u32, &(Epoch, Pc))| !(0..warps).any(|warp| races.has_seen(warp, *moment));
             let (_, &(moment, pc)) = block.visits.iter().find(unseen)?;
             let from = moment.warp();
+            if from >= warps * self.blocks.len() as u32 {
+                return Some(LateFault { rank, warp: None, pc, fault: AsyncFault::SourceMayEnd { rank } });
+            }
             let fault = AsyncFault::MayHaveEnded { rank };
             Some(LateFault { rank: from / warps, warp: Some(from % warps), pc, fault })
         })
@@ -386,7 +389,7 @@ impl<'a> AsyncState<'a> {
     }
 
     /// Puts what a copy brings in its place.
-    fn bring(&self, transfer: &Transfer, (component, tick): (u32, Option<u32>)) -> Landing {
+    fn bring(&mut self, transfer: &Transfer, (component, tick): (u32, Option<u32>)) -> Landing {
         let Transfer { pc, rank, bytes, destination, .. } = *transfer;
         let Some(shared) = self.shared.get(rank as usize) else { return Ok(()) };
         match &transfer.source {
@@ -411,6 +414,10 @@ impl<'a> AsyncState<'a> {
                         let kind = FaultKind::Race { conflict, access, touch: Touch::Read };
                         Box::new(LandFault::Broken { rank: from, warp, lane, pc, kind })
                     })?;
+                }
+                if let (Some(block), Some(tick)) = (self.blocks.get_mut(from as usize), tick) {
+                    let moment = Epoch::new(tick, pc, component, Epoch::TOGETHER);
+                    block.visits.insert(moment.thread(), (moment, pc));
                 }
                 let Some(source) = self.shared.get(from as usize) else { return Ok(()) };
                 put_words(shared, destination, &get_words(source, *address, bytes));
