@@ -12,6 +12,10 @@
 // check: .cluster.shared::cluster.cas.b32
 // check: mbarrier.arrive.release.cluster.shared::cluster.b64 _, [peer];
 // check: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%r
+// check: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r
+// check: st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r
+// check: cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r
+// check: ], 512, [%r
 // run: lower target=sm_100a
 // check: mapa.shared::cluster.u64
 // run: lower target=sm_80
@@ -34,6 +38,10 @@ gpu.func @k(%p: !llvm.ptr<1>, %rank: i32, %i: i32, %x: f32) kernel attributes {k
   %cas = "lw.atomic_cas"(%at, %i, %old) {ordering = "relaxed", scope = "cluster"} : (!llvm.ptr<7>, i32, i32) -> i32
   "lw.mbarrier_arrive_peer"(%bar, %rank) : (!llvm.ptr<3>, i32) -> ()
   "lw.mbarrier_wait"(%bar, %i) : (!llvm.ptr<3>, i32) -> ()
+  %there = "lw.mapa"(%bar, %rank) : (!llvm.ptr<3>, i32) -> !llvm.ptr<7>
+  "lw.st_async"(%i, %at, %there) : (i32, !llvm.ptr<7>, !llvm.ptr<7>) -> ()
+  "lw.st_async"(%four, %peer, %there) : (vector<4xf32>, !llvm.ptr<7>, !llvm.ptr<7>) -> ()
+  "lw.bulk_copy"(%peer, %tile, %there) {bytes = 512 : i64} : (!llvm.ptr<7>, !llvm.ptr<3>, !llvm.ptr<7>) -> ()
   "lw.store"(%four, %p) {align = 16 : i64} : (vector<4xf32>, !llvm.ptr<1>) -> ()
   %q = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
   "lw.store"(%cas, %q) {align = 4 : i64} : (i32, !llvm.ptr<1>) -> ()

@@ -420,3 +420,157 @@ fn every_access_goes_to_another_block() {
         Ok(())
     });
 }
+
+/// As `sends`, by stores of four elements that complete their bytes at block 1's mbarrier: the sender never arrives, and one
+/// thread of the receiver says how much will come.
+#[kernel(block = [32, 1, 1], cluster = [2, 1, 1])]
+fn sends_by_bytes(tiles: Uniform<I32>, x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
+    let ring = shared_array_named::<F32>("ring", 256);
+    let mut setup = BarrierSetup::new();
+    let full = [setup.mbarrier("full even", 1), setup.mbarrier("full odd", 1)];
+    let empty = [setup.mbarrier("empty even", 32), setup.mbarrier("empty odd", 32)];
+    setup.finish();
+    let i = thread_id(X);
+    if cluster_rank() == 0 {
+        for pair in range(tiles / 2) {
+            for stage in range_constexpr(2) {
+                empty[stage].wait((*pair + 1) % 2);
+                let four = x.at((*pair * 2 + stage as i32) * 128 + i * 4).load_vec::<4>();
+                ring.of_block(1).at(i * 4 + (128 * stage) as i32).store_vec_async(four, full[stage].of_block(1));
+            }
+        }
+        for stage in range_constexpr(2) {
+            empty[stage].wait((*tiles / 2 + 1) % 2);
+        }
+    } else {
+        let mut sum = Vector::<F32, 4>::splat(F32::from(0.0));
+        for pair in range(tiles / 2) {
+            for stage in range_constexpr(2) {
+                if i == 0 {
+                    full[stage].expect(512);
+                }
+                full[stage].wait(*pair % 2);
+                sum = sum + ring.at((I32::from(31) - i) * 4 + (128 * stage) as i32).load_vec::<4>();
+                empty[stage].arrive_at(0);
+                y.at((*pair * 2 + stage as i32) * 128 + i * 4).store_vec(sum);
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_are_sent_by_bytes() {
+    assembled(&sends_by_bytes::new());
+    let x = random(10 * 128, 17);
+    let mut sums = vec![0.0_f32; 128];
+    let wanted: Vec<f32> = (0..10 * 128)
+        .map(|i| {
+            let (thread, lane) = (i % 128 / 4, i % 4);
+            sums[i % 128] += x[i / 128 * 128 + (31 - thread) * 4 + lane];
+            sums[i % 128]
+        })
+        .collect();
+    everywhere(|device| {
+        let input = device.tensor_from_slice(&x, [1280])?;
+        let mut y = device.tensor_uninit::<f32, 1>([1280])?;
+        sends_by_bytes::new().grid([2, 1, 1]).launch(device, (10, &input, &mut y))?;
+        assert_eq!(y.to_vec()?, wanted);
+        Ok(())
+    });
+}
+
+/// The sum over a cluster, element by element: each block's part goes around, from block to block, by bulk copies.
+#[kernel(block = [64, 1, 1], cluster = [4, 1, 1])]
+fn sum_around(x: Tensor<F32, 2>, y: TensorMut<F32, 2>) {
+    #[derive(Shared)]
+    struct Smem {
+        parts: [SharedArray<F32, 64>; 4],
+        one: SharedArray<F64, 2>,
+    }
+    let smem = shared::<Smem>();
+    let mut setup = BarrierSetup::new();
+    let came: [Mbarrier; 3] = std::array::from_fn(|step| setup.mbarrier(&format!("came {step}"), 1));
+    let told = setup.mbarrier("told", 1);
+    setup.finish();
+    let (rank, i) = (cluster_rank(), thread_id(X));
+    let next = (*rank + 1) % 4;
+    smem.parts[0].at(i).store(x.at((*rank, i)).load());
+    fence_proxy(ProxyFence::AsyncShared);
+    if i == 0 {
+        for step in range_constexpr(3) {
+            came[step].expect(256);
+        }
+        told.expect(8);
+        // Elements of 64 bits, and of a thread alone.
+        smem.one.of_block(next).at(1).store_async((*rank + 1).cast::<F64>(), told.of_block(next));
+    }
+    barrier();
+    let mut sum = smem.parts[0].at(i).load();
+    for step in range_constexpr(3) {
+        if i == 0 {
+            smem.parts[step + 1].of_block(next).copy_from(smem.parts[step], came[step].of_block(next));
+        }
+        came[step].wait(I32::from(0));
+        sum += smem.parts[step + 1].at(i).load();
+    }
+    told.wait(I32::from(0));
+    y.at((*rank, i)).store(sum + smem.one.at(1).load().cast::<F32>());
+    // The block's memory is read until the next has its last part.
+    cluster_sync();
+}
+
+/// A swizzled tile of which block 0 has the original: the copy has its elements at the same places.
+#[kernel(block = [64, 1, 1], cluster = [2, 1, 1])]
+fn tile_of_another(x: Tensor<BF16, 2>, y: TensorMut<BF16, 2>) {
+    let (tile, copy) = (SwizzledTile::<BF16>::new("tile", 16, 64), SwizzledTile::<BF16>::new("copy", 16, 64));
+    let mut setup = BarrierSetup::new();
+    let came = setup.mbarrier("came", 1);
+    setup.finish();
+    let i = thread_id(X);
+    if cluster_rank() == 0 {
+        for row in range_constexpr(16) {
+            tile.at((row, i)).store(x.at((row as i32, i)).load());
+        }
+        fence_proxy(ProxyFence::AsyncShared);
+        barrier();
+        if i == 0 {
+            copy.of_block(1).copy_from(tile, came.of_block(1));
+        }
+    } else {
+        if i == 0 {
+            came.expect(copy.bytes());
+        }
+        came.wait(I32::from(0));
+        for row in range_constexpr(16) {
+            y.at((row as i32, i)).store(copy.at((row, i)).load());
+        }
+    }
+    cluster_sync();
+}
+
+#[test]
+fn parts_go_around_by_bulk_copies() {
+    assembled(&sum_around::new());
+    assembled(&tile_of_another::new());
+    let x = random(4 * 64, 19);
+    let halves: Vec<bf16> = random(16 * 64, 23).into_iter().map(bf16::from_f32).collect();
+    everywhere(|device| {
+        let input = device.tensor_from_slice(&x, [4, 64])?;
+        let mut y = device.tensor_uninit::<f32, 2>([4, 64])?;
+        sum_around::new().grid([4, 1, 1]).launch(device, (&input, &mut y))?;
+        let wanted: Vec<f32> = (0..4 * 64)
+            .map(|at| {
+                let (rank, i) = (at / 64, at % 64);
+                let sum = (1..4).fold(x[at], |sum, step| sum + x[(rank + 4 - step) % 4 * 64 + i]);
+                sum + ((rank + 3) % 4 + 1) as f32
+            })
+            .collect();
+        assert_eq!(y.to_vec()?, wanted);
+
+        let input = device.tensor_from_slice(&halves, [16, 64])?;
+        let mut y = device.tensor_uninit::<bf16, 2>([16, 64])?;
+        tile_of_another::new().grid([2, 1, 1]).launch(device, (&input, &mut y))?;
+        assert_eq!(y.to_vec()?, halves);
+        Ok(())
+    });
+}

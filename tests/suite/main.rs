@@ -28,6 +28,7 @@ mod frontend;
 mod kernels;
 mod launch;
 mod manner;
+mod reductions;
 mod report;
 mod sanitizer;
 mod schedules;

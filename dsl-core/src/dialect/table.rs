@@ -107,6 +107,10 @@ pub enum LwOp {
     ClusterRank,
     /// `lw.mapa`
     Mapa,
+    /// `lw.st_async`
+    StAsync,
+    /// `lw.bulk_copy`
+    BulkCopy,
     /// `lw.tcgen05_alloc`
     Tcgen05Alloc,
     /// `lw.tcgen05_dealloc`
@@ -175,6 +179,8 @@ impl LwOp {
         LwOp::ClusterSync,
         LwOp::ClusterRank,
         LwOp::Mapa,
+        LwOp::StAsync,
+        LwOp::BulkCopy,
         LwOp::Tcgen05Alloc,
         LwOp::Tcgen05Dealloc,
         LwOp::Tcgen05RelinquishAllocPermit,

@@ -98,6 +98,22 @@ pub(super) fn lower<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp) -> Result<Vec<
             let operands = [operand(op, 0)?, operand(op, 1)?];
             b.value("nvvm.mapa", &operands, type_of(result(op, 0)?)?, &[]).map(|value| vec![value])
         }
+        LwOp::StAsync => st_async(b, op).map(none),
+        LwOp::BulkCopy => {
+            let bytes = integer(op, "bytes")?;
+            if bytes <= 0 || bytes % 16 != 0 {
+                return Err(refuse(op, format!("a bulk copy of {bytes} bytes"), "copy a multiple of 16 bytes"));
+            }
+            let operands = [
+                peer_address(b, operand(op, 0)?)?,
+                shared_address(b, operand(op, 1)?)?,
+                peer_address(b, operand(op, 2)?)?,
+            ];
+            let text = format!(
+                "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], {bytes}, [$2];"
+            );
+            effect(b, &text, "r,r,r,~{memory}", &operands).map(none)
+        }
         _ => Err(internal(&format!("`{}` is lowered elsewhere", name_of(op)), vec![])),
     }
 }
@@ -225,6 +241,45 @@ fn tma_store<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
         coordinates(rank, 2)
     );
     effect(b, &text, &format!("l,r{},~{{memory}}", ",r".repeat(rank)), &operands)
+}
+
+/// An address in the shared memory of a block of the cluster, which has 32 bits.
+fn peer_address<'m>(b: &Builder<'m>, pointer: Val<'m>) -> Result<Val<'m>, Error> {
+    b.cast("llvm.ptrtoint", pointer, I32)
+}
+
+/// `st.async`: the bits of the value as one, two or four words.
+fn st_async<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error> {
+    let value = operand(op, 0)?;
+    let (words, vector) = match type_of(value)?.bytes() {
+        4 => (1, ""),
+        8 => (2, ".v2"),
+        16 => (4, ".v4"),
+        bytes => {
+            return Err(refuse(
+                op,
+                format!("an asynchronous store of {bytes} bytes"),
+                "store 4, 8 or 16 bytes a thread",
+            ));
+        }
+    };
+    let mut operands = vec![peer_address(b, operand(op, 1)?)?, peer_address(b, operand(op, 2)?)?];
+    if words == 1 {
+        operands.push(b.bitcast(value, I32)?);
+    } else {
+        let value = b.bitcast(value, I32.vector(words))?;
+        for word in 0..words {
+            operands.push(b.extract(value, word)?);
+        }
+    }
+    let names: Vec<_> = (2..2 + words).map(|place| format!("${place}")).collect();
+    let text = format!(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes{vector}.b32 [$0], {{{}}}, [$1];",
+        names.join(", ")
+    );
+    // A single word stands without braces.
+    let text = if words == 1 { text.replace("{$2}", "$2") } else { text };
+    effect(b, &text, &format!("r,r{},~{{memory}}", ",r".repeat(words as usize)), &operands)
 }
 
 /// The layout of an operand in shared memory.

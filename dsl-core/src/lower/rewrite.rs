@@ -122,7 +122,9 @@ fn lw<'m>(b: &Builder<'m>, op: Op<'m>, which: LwOp, meta: &KernelMeta) -> Result
         | LwOp::Uniform
         | LwOp::ClusterSync
         | LwOp::ClusterRank
-        | LwOp::Mapa => hopper::lower(b, op, which),
+        | LwOp::Mapa
+        | LwOp::StAsync
+        | LwOp::BulkCopy => hopper::lower(b, op, which),
         LwOp::Tcgen05Alloc
         | LwOp::Tcgen05Dealloc
         | LwOp::Tcgen05RelinquishAllocPermit

@@ -3,12 +3,10 @@
 use std::panic::Location;
 
 use super::arith::{self, Binary, Cmp, Rounding};
-use super::place::{InShared, Place};
-use super::shared::shared_array_named;
+use super::ids;
 use super::{BF16, Bool, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, Index, Scalar, U8, U16, U32, U64, Vector};
-use super::{ids, sync};
+use crate::ScalarType;
 use crate::trace::{self, Attr, Constant, IrType, Loc, RawValue};
-use crate::{Diagnostic, ScalarType};
 
 /// A lane number or distance: `I32`, `i32`, `u32` or `usize`.
 #[diagnostic::on_unimplemented(
@@ -39,9 +37,9 @@ host_lanes! { i32 u32 usize }
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
-    mode: &'static str,
-    lane: RawValue,
-    loc: Loc,
+    pub(super) mode: &'static str,
+    pub(super) lane: RawValue,
+    pub(super) loc: Loc,
 }
 
 impl Exchange {
@@ -54,6 +52,38 @@ impl Exchange {
         })
         .flatten()
         .unwrap_or(RawValue::DEAD)
+    }
+
+    /// Exchanges a scalar or a vector.
+    pub(super) fn value(self, value: RawValue, ty: IrType) -> RawValue {
+        match ty {
+            IrType::Scalar(ty) => self.scalar(value, ty),
+            IrType::Vector(ty, count) => self.vector(value, ty, count),
+            _ => value,
+        }
+    }
+
+    /// Exchanges a vector: small elements travel packed, others one by one.
+    fn vector(self, value: RawValue, ty: ScalarType, count: usize) -> RawValue {
+        let loc = self.loc;
+        let bytes = count * ty.bytes();
+        let words = bytes / 4;
+        let element = |value, of, index| {
+            let position = [("static_position", Attr::Text(format!("array<i64: {index}>")))];
+            trace::emit1("vector.extract", &[value], of, &position, loc)
+        };
+        let shape = IrType::Vector(ty, count);
+        if ty.bytes() < 4 && ty != ScalarType::Bool && bytes.is_multiple_of(4) {
+            let packed = IrType::Vector(ScalarType::U32, words);
+            let value = trace::emit1("vector.bitcast", &[value], packed, &[], loc);
+            let word = |index| self.word(element(value, IrType::I32, index), IrType::I32);
+            let exchanged: Vec<_> = (0..words).map(word).collect();
+            let value = trace::emit1("vector.from_elements", &exchanged, packed, &[], loc);
+            return trace::emit1("vector.bitcast", &[value], shape, &[], loc);
+        }
+        let elements: Vec<_> = (0..count).map(|index| element(value, IrType::Scalar(ty), index)).collect();
+        let exchanged: Vec<_> = elements.into_iter().map(|element| self.scalar(element, ty)).collect();
+        trace::emit1("vector.from_elements", &exchanged, shape, &[], loc)
     }
 
     /// Exchanges a scalar of any type.
@@ -130,25 +160,7 @@ shuffle_scalars! { Bool I8 I16 I32 I64 Index U8 U16 U32 U64 F16 BF16 F32 F64 F8E
 
 impl<T: Scalar, const N: usize> Shuffle for Vector<T, N> {
     fn exchange(self, how: Exchange) -> Self {
-        let loc = how.loc;
-        let bytes = N * T::BYTES;
-        let words = bytes / 4;
-        if T::BYTES < 4 && T::TYPE != ScalarType::Bool && bytes.is_multiple_of(4) {
-            // Small elements travel packed.
-            let packed = IrType::Vector(ScalarType::U32, words);
-            let value = trace::emit1("vector.bitcast", &[self.raw()], packed, &[], loc);
-            let exchanged: Vec<_> = (0..words)
-                .map(|index| {
-                    let position = [("static_position", Attr::Text(format!("array<i64: {index}>")))];
-                    let word = trace::emit1("vector.extract", &[value], IrType::I32, &position, loc);
-                    how.word(word, IrType::I32)
-                })
-                .collect();
-            let value = trace::emit1("vector.from_elements", &exchanged, packed, &[], loc);
-            return Vector::from_raw(trace::emit1("vector.bitcast", &[value], Self::TYPE, &[], loc));
-        }
-        let exchanged = self.elements(loc).map(|element| how.scalar(element, T::TYPE));
-        Vector::from_raw_elements(&exchanged, loc)
+        Vector::from_raw(how.vector(self.raw(), T::TYPE, N))
     }
 }
 
@@ -239,99 +251,6 @@ pub fn all(condition: Bool) -> Bool {
 #[track_caller]
 pub fn elect_one() -> Bool {
     Bool::from_raw(trace::emit1("lw.elect", &[], IrType::BOOL, &[], Location::caller()))
-}
-
-/// Combines over groups of `lanes` lanes (a power of two): every lane gets its group's result.
-fn butterfly<V: Shuffle>(mut value: V, lanes: u32, op: &mut impl FnMut(V, V) -> V, loc: Loc) -> V {
-    let mut distance = lanes / 2;
-    while distance > 0 {
-        let other = shuffle(value, "xor", distance, loc);
-        value = op(value, other);
-        distance /= 2;
-    }
-    value
-}
-
-/// Combines the values of the warp's lanes: every lane gets the result.
-///
-/// `op` must be associative and commutative: lanes are combined as a butterfly. All lanes must take part;
-/// a block whose last warp is not full is refused, unless it is one warp of a power of two.
-#[track_caller]
-pub fn reduce_warp<V: Shuffle>(value: V, mut op: impl FnMut(V, V) -> V) -> V {
-    let loc = Location::caller();
-    let (warp, threads) = (ids::target().warp_size(), ids::block_threads());
-    let full = threads.is_multiple_of(warp);
-    let part = threads < warp && threads.is_power_of_two();
-    if !(full || part) {
-        let message = format!("`reduce_warp` in a block of {threads} threads: its last warp has missing lanes");
-        trace::error(loc, Diagnostic::error(message).help(format!("make the block a multiple of {warp} threads")));
-        return value;
-    }
-    butterfly(value, if full { warp } else { threads }, &mut op, loc)
-}
-
-/// Combines the values of the block's threads: every thread gets the result.
-///
-/// `op` must be associative and commutative, `identity` its neutral element. Every thread of the block
-/// must come here: there are two barriers in it, and shared memory for one value a warp (a block that is
-/// not made of whole warps takes one value a thread and more barriers).
-#[track_caller]
-pub fn reduce_block<T: Scalar + Shuffle>(value: T, mut op: impl FnMut(T, T) -> T, identity: T) -> T {
-    let loc = Location::caller();
-    let (warp, threads) = (ids::target().warp_size(), ids::block_threads());
-    if threads == 0 {
-        return value;
-    }
-    if !threads.is_multiple_of(warp) {
-        return reduce_by_tree(value, threads, &mut op, loc);
-    }
-    let mut result = butterfly(value, warp, &mut op, loc);
-    let warps = threads / warp;
-    if warps == 1 {
-        return result;
-    }
-    let partial = shared_array_named::<T>("reduce_block", warps as usize);
-    let lane = I32::from_raw(ids::lane(loc));
-    let first = compare(Cmp::Eq, lane, 0, loc);
-    when(first, || partial.at(I32::from_raw(ids::warp(loc))).store(result));
-    sync::barrier_at(loc);
-    // Each warp reads all partial results, as often as they fit into its lanes.
-    let group = warps.next_power_of_two();
-    let mask = ids::int(group - 1, loc);
-    let slot = I32::from_raw(arith::binary(Binary::BitAnd, ScalarType::I32, lane.raw(), mask, loc));
-    let place: Place<T, InShared> = partial.at(slot);
-    result = if group == warps { place.load() } else { place.load_if(compare(Cmp::Lt, slot, warps, loc), identity) };
-    // The array may be written again when this code comes round.
-    sync::barrier_at(loc);
-    butterfly(result, group, &mut op, loc)
-}
-
-/// The reduction of a block with a warp that is not full: a tree in shared memory.
-#[track_caller]
-fn reduce_by_tree<T: Scalar>(value: T, threads: u32, op: &mut impl FnMut(T, T) -> T, loc: Loc) -> T {
-    let partial = shared_array_named::<T>("reduce_block", threads as usize);
-    let thread = I32::from_raw(ids::linear_thread(loc));
-    partial.at(thread).store(value);
-    sync::barrier_at(loc);
-    let mut live = threads;
-    while live > 1 {
-        // The upper half is folded onto the lower one; an odd one in the middle waits.
-        let half = live.div_ceil(2);
-        when(compare(Cmp::Lt, thread, live - half, loc), || {
-            let mine = partial.at(thread);
-            let other = mine.offset(half as usize).load();
-            mine.store(op(mine.load(), other));
-        });
-        sync::barrier_at(loc);
-        live = half;
-    }
-    let result = partial.at(0).load();
-    sync::barrier_at(loc);
-    result
-}
-
-fn compare(op: Cmp, value: I32, limit: u32, loc: Loc) -> Bool {
-    Bool::from_raw(arith::compare(op, ScalarType::I32, value.raw(), ids::int(limit, loc), loc))
 }
 
 /// A run-time `if` without results.

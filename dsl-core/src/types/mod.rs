@@ -12,6 +12,7 @@ mod math;
 mod mma;
 pub(crate) mod place;
 mod print;
+mod reduce;
 mod scalar;
 mod shared;
 mod sync;
@@ -31,8 +32,7 @@ pub use blackwell::{
 };
 pub use buffer::{BufferRsrc, Elements, elements};
 pub use collectives::{
-    Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, reduce_block, reduce_warp, shfl_down, shfl_idx,
-    shfl_up, shfl_xor,
+    Lane, Shuffle, all, any, ballot, broadcast_first, elect_one, shfl_down, shfl_idx, shfl_up, shfl_xor,
 };
 pub use hopper::{
     Accumulator, BarrierSetup, Columns, Cursor, Fragments, InFlight, Mbarrier, Peer, Pipeline, ProxyFence, Schedule,
@@ -52,6 +52,7 @@ pub use mma::{
 };
 pub use place::{Access, Coordinate, GlobalRead, GlobalWrite, InCluster, InGlobal, InShared, Indices, Place, Writable};
 pub use print::{PrintArgument, Printable, device_assert, printf, static_assert};
+pub use reduce::{Reduced, reduce_block, reduce_warp};
 pub use scalar::{
     BF16, Bool, CastTarget, Cmp, F8E4M3, F8E5M2, F16, F32, F64, Float, I8, I16, I32, I64, Index, Int, Num, Scalar,
     ScalarExt, U8, U16, U32, U64,

@@ -148,6 +148,29 @@ pub(crate) fn element_address(
     trace::once("llvm.getelementptr", &[base.into(), index], IrType::Pointer(space), &attributes, loc)
 }
 
+/// Loads a scalar or vector; under a mask, with what stands for it where the mask is false.
+pub(super) fn read(address: RawValue, ty: IrType, mask: Option<(Bool, RawValue)>, loc: Loc) -> RawValue {
+    let align = [("align", Attr::Int(size(ty)))];
+    let value = match mask {
+        None => trace::emit1("lw.load", &[address], stored(ty), &align, loc),
+        Some((mask, other)) => {
+            let operands = [address, mask.raw(), to_memory(ty, other, loc)];
+            trace::emit1("lw.load_masked", &operands, stored(ty), &align, loc)
+        }
+    };
+    from_memory(ty, value, loc)
+}
+
+/// Stores a scalar or vector, where the mask is true if there is one.
+pub(super) fn write(address: RawValue, ty: IrType, value: RawValue, mask: Option<Bool>, loc: Loc) {
+    let align = [("align", Attr::Int(size(ty)))];
+    let value = to_memory(ty, value, loc);
+    match mask {
+        None => trace::emit0("lw.store", &[value, address], &align, loc),
+        Some(mask) => trace::emit0("lw.store_masked", &[value, address, mask.raw()], &align, loc),
+    }
+}
+
 impl<T: Scalar, A: Access> Place<T, A> {
     pub(crate) fn new(address: RawValue) -> Self {
         Self { address, kind: PhantomData }
@@ -162,24 +185,11 @@ impl<T: Scalar, A: Access> Place<T, A> {
     }
 
     fn read(self, ty: IrType, mask: Option<(Bool, RawValue)>, loc: Loc) -> RawValue {
-        let align = [("align", Attr::Int(size(ty)))];
-        let value = match mask {
-            None => trace::emit1("lw.load", &[self.address], stored(ty), &align, loc),
-            Some((mask, other)) => {
-                let operands = [self.address, mask.raw(), to_memory(ty, other, loc)];
-                trace::emit1("lw.load_masked", &operands, stored(ty), &align, loc)
-            }
-        };
-        from_memory(ty, value, loc)
+        read(self.address, ty, mask, loc)
     }
 
     fn write(self, ty: IrType, value: RawValue, mask: Option<Bool>, loc: Loc) {
-        let align = [("align", Attr::Int(size(ty)))];
-        let value = to_memory(ty, value, loc);
-        match mask {
-            None => trace::emit0("lw.store", &[value, self.address], &align, loc),
-            Some(mask) => trace::emit0("lw.store_masked", &[value, self.address, mask.raw()], &align, loc),
-        }
+        write(self.address, ty, value, mask, loc);
     }
 
     /// The element.

@@ -35,6 +35,8 @@ impl Scene<'_> {
             AsyncOp::TensorLoad(_) => Some("TMA load"),
             AsyncOp::TensorStore(_) => Some("TMA store"),
             AsyncOp::Wgmma(_) => Some("wgmma"),
+            AsyncOp::StoreAsync(_) => Some("asynchronous store"),
+            AsyncOp::BlockCopy(_) => Some("bulk copy"),
             op => Self::tensor_noun(op),
         }
     }
@@ -45,6 +47,8 @@ impl Scene<'_> {
             Some(AsyncOp::Peer(PeerOp::Load { .. })) => ("read", ReportKind::Cluster),
             Some(AsyncOp::Peer(PeerOp::Store { .. })) => ("write", ReportKind::Cluster),
             Some(AsyncOp::Peer(PeerOp::Atomic(_))) => ("atomic", ReportKind::Cluster),
+            Some(AsyncOp::StoreAsync(_)) => ("asynchronous store", ReportKind::Cluster),
+            Some(AsyncOp::BlockCopy(_)) => ("bulk copy", ReportKind::Cluster),
             _ => ("arrival", ReportKind::Mbarrier),
         }
     }
@@ -151,6 +155,15 @@ impl Scene<'_> {
                 "the copy has not been waited for".to_owned(),
                 "wait for the mbarrier that the copy completes, before its destination is used",
             ),
+            (Some("asynchronous store" | "bulk copy"), false) => (
+                "its mbarrier has not been waited for".to_owned(),
+                "wait for the mbarrier that its bytes complete at, before the place is used",
+            ),
+            (Some("bulk copy"), true) => (
+                "the copy reads its source until its bytes have completed".to_owned(),
+                "write the source again when the other block, having waited for the copy, has told so: by `arrive_at`, or by a \
+                 `cluster_sync()`",
+            ),
             (Some("wgmma"), true) => (
                 "the product reads its operands until its wait".to_owned(),
                 "overwrite the tile after the product's `wait`, and after an arrival that the writer waits for",
@@ -253,6 +266,23 @@ impl Scene<'_> {
                      there for it",
                 )
             }
+            F::OtherBlock { rank, other } => (
+                ReportKind::Cluster,
+                format!("what goes to block {rank} of the cluster is to complete at an mbarrier of block {other}"),
+                "name the mbarrier of the block that receives it: `barrier.of_block(rank)` of the same rank",
+            ),
+            F::SourceEnded { rank } => (
+                ReportKind::Cluster,
+                format!("block {rank} of the cluster has ended while this copy still reads its shared memory"),
+                "let the block that copies stay until the other has waited for it, as by a last `cluster_sync()` of both",
+            ),
+            F::SourceMayEnd { rank } => (
+                ReportKind::Cluster,
+                format!(
+                    "nothing orders the end of block {rank} of the cluster behind this copy, which reads its shared memory"
+                ),
+                "let the block that copies stay until the other has waited for it, as by a last `cluster_sync()` of both",
+            ),
             F::BlockEnded { rank } => (
                 self.visit(pc).1,
                 format!("block {rank} of the cluster has ended, and its shared memory with it"),

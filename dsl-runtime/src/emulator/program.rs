@@ -653,6 +653,20 @@ impl Program {
                     }
                 }
             }
+            AsyncOp::StoreAsync(op) => {
+                [op.address + 1, op.barrier, op.barrier + 1].into_iter().for_each(|reg| slot(v, reg));
+                v.value_access(op.value, op.address, 1, op.access);
+                let whole = v.access(op.access).is_some_and(|a| matches!(a.bytes, 4 | 8 | 16) && a.align == a.bytes);
+                v.require(whole);
+                v.access(op.barrier_access);
+            }
+            AsyncOp::BlockCopy(op) => {
+                let peers = [op.destination, op.barrier].into_iter().flat_map(|reg| [reg, reg + 1]);
+                peers.chain([op.source]).for_each(|reg| slot(v, reg));
+                let aligned = [op.to, op.from].iter().all(|&access| v.access(access).is_some_and(|a| a.align >= 16));
+                v.require(aligned && op.bytes.is_multiple_of(16));
+                v.access(op.barrier_access);
+            }
             AsyncOp::Landed { value, slots } => v.slots(*value, *slots),
             AsyncOp::FenceProxy(_)
             | AsyncOp::StoreCommit

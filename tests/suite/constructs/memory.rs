@@ -117,6 +117,13 @@ fn other_blocks(y: TensorMut<I32, 1>) {
     there.at(i * 2).store_vec(Vector::<I32, 2>::splat(sum));
     let old = there.at(0).atomic_add(sum) + there.at(1).atomic_add_with(sum, Ordering::AcqRel, Scope::Cluster);
     swizzled.of_block(i % 4).at((i % 8, 0)).store_if(i < 8, BF16::from(1.0));
+    let mut setup = BarrierSetup::new();
+    let came = setup.mbarrier("came", 1);
+    setup.finish();
+    there.at(i).store_async(sum, came.of_block(next));
+    if elect_one() {
+        swizzled.of_block(next).copy_from(swizzled, came.of_block(next));
+    }
     fence(Scope::Cluster);
     cluster_sync();
     y.at(i).store(old);

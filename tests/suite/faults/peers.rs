@@ -215,3 +215,89 @@ fn a_flag_in_another_blocks_memory() {
     faulty(Target::SM_90A, &[(ReportKind::Race, "TAKES")], |dev| run(dev, 1));
     faulty(Target::SM_90A, &[(ReportKind::Deadlock, "POLLS")], |dev| run(dev, 2));
 }
+
+/// Block 0 sends 64 words to block 1, by stores or by a copy that complete at an mbarrier.
+#[kernel(block = [64, 1, 1], cluster = [2, 1, 1])]
+fn posts(#[comptime] fault: usize, #[comptime] by_copy: bool, y: TensorMut<I32, 1>) {
+    let (outbox, inbox) = (shared_array_named::<I32>("outbox", 64), shared_array_named::<I32>("inbox", 64));
+    let mut setup = BarrierSetup::new();
+    let came = setup.mbarrier("came", 1);
+    setup.finish();
+    let i = thread_id(X);
+    let (rank, there) = (cluster_rank(), inbox.of_block(1));
+    let at = came.of_block(if const_expr(fault == 1) { 0 } else { 1 });
+    if rank == 0 {
+        outbox.at(i).store(i); // <- WRITES
+        if const_expr(fault != 3) {
+            fence_proxy(ProxyFence::AsyncShared);
+        }
+        barrier();
+        if const_expr(by_copy) {
+            if i == 0 {
+                there.copy_from(outbox, at); // <- COPIES
+            }
+        } else {
+            there.at(i).store_async(i, at); // <- POSTS
+        }
+        if const_expr(fault == 4) {
+            barrier();
+            outbox.at(i).store(I32::from(0)); // <- OVERWRITES
+        }
+    } else {
+        if i == 0 {
+            came.expect(if const_expr(fault == 5) { 128 } else { 256 });
+        }
+        if const_expr(fault != 2) {
+            came.wait(I32::from(0)); // <- WAITS
+        }
+        y.at(i).store(inbox.at(63 - i).load()); // <- TAKES IT
+    }
+    if const_expr(fault != 6) {
+        cluster_sync();
+    }
+}
+
+#[test]
+fn what_completes_at_another_blocks_mbarrier() {
+    let run = |dev: &Device, fault, by_copy| {
+        let mut y = dev.tensor_uninit::<i32, 1>([64])?;
+        posts::new(fault, by_copy).grid([2, 1, 1]).launch(dev, (&mut y,))
+    };
+    for by_copy in [false, true] {
+        clean(Target::SM_90A, |dev| run(dev, 0, by_copy));
+        let sends = if by_copy { "COPIES" } else { "POSTS" };
+        let reports =
+            |fault, allowed: &[(ReportKind, &str)]| faulty(Target::SM_90A, allowed, |dev| run(dev, fault, by_copy));
+        for report in reports(1, &[(ReportKind::Cluster, sends)]) {
+            let message = "what goes to block 1 of the cluster is to complete at an mbarrier of block 0";
+            assert_eq!(report.message, message);
+        }
+        let unread = [
+            (ReportKind::Race, "TAKES IT"),
+            (ReportKind::Race, sends),
+            (ReportKind::Uninitialized, "TAKES IT"),
+            (ReportKind::CopyInFlight, sends),
+        ];
+        reports(2, &unread);
+        // Half of the bytes complete the phase.
+        let half = [(ReportKind::Race, "TAKES IT"), (ReportKind::Deadlock, "WAITS"), (ReportKind::CopyInFlight, sends)];
+        reports(5, &half);
+    }
+    // What a copy reads: behind a proxy fence, and until it has come.
+    faulty(Target::SM_90A, &[(ReportKind::Race, "COPIES")], |dev| run(dev, 3, true));
+    for report in faulty(Target::SM_90A, &[(ReportKind::Race, "OVERWRITES"), (ReportKind::Race, "COPIES")], |dev| {
+        run(dev, 4, true)
+    }) {
+        assert!(report.message.contains("bulk copy"), "{report}");
+    }
+    let ends = [(ReportKind::Cluster, "COPIES")];
+    for report in faulty(Target::SM_90A, &ends, |dev| run(dev, 6, true)) {
+        let told = [
+            "block 0 of the cluster has ended while this copy still reads its shared memory",
+            "nothing orders the end of block 0 of the cluster behind this copy, which reads its shared memory",
+        ];
+        assert!(told.contains(&report.message.as_str()), "{report}");
+    }
+    // What a thread gave to a store is on its way: its block may end.
+    clean(Target::SM_90A, |dev| run(dev, 6, false));
+}

@@ -170,6 +170,27 @@ fn blocks_that_a_cluster_does_not_have_are_refused() {
         let _ = SwizzledTile::<BF16>::new("tile", 8, 64).of_block(Uniform::<I32>::from(4)).at((0, 0));
     };
     let found = in_a_cluster(Target::SM_90A, Some([2, 2, 1]), body);
+    let sizes = |(): ()| {
+        let (words, more) = (shared_array::<I32>(8), shared_array::<I32>(12));
+        let came = BarrierSetup::new().mbarrier("came", 1).of_block(1);
+        words.of_block(1).copy_from(more, came);
+        shared_array::<I32>(3).of_block(1).copy_from(shared_array::<I32>(3), came);
+        shared_array::<BF16>(8).of_block(1).at(0).store_async(BF16::from(1.0), came);
+        let tile = SwizzledTile::<BF16>::new("tile", 16, 128);
+        tile.of_block(1).copy_from(tile, came);
+        tile.of_block(1).copy_from(SwizzledTile::new("other", 16, 64), came);
+        tile.row_block(8, 0).of_block(1).copy_from(tile.row_block(8, 1), came);
+    };
+    let apart = "a copy to another block between parts of tiles that do not lie alike";
+    let wrong = [
+        "these mbarriers are asked for and never made",
+        "a copy of 48 bytes to 32 bytes of another block",
+        "a copy of 12 bytes to another block",
+        "an asynchronous store of 2 bytes",
+        apart,
+        apart,
+    ];
+    assert_eq!(in_a_cluster(Target::SM_90A, Some([2, 1, 1]), sizes), wrong);
     let block = |rank: i32| format!("block {rank} of a cluster of 4");
     assert_eq!(found, [block(4), block(-1), block(7), "shared-memory index 8 of 8".to_owned(), block(4)]);
 }

@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use super::fault::AsyncFault;
 use super::mbarrier::Mbarrier;
 use super::op::{AsyncOp, OperandA, ProxyFence, SharedOperand, TensorCopyOp, WgmmaOp};
-use super::state::{AsyncState, LandFault, Wait};
+use super::state::{AsyncState, Wait};
 use super::tcgen05::{self, WarpTensor};
 use super::tensor_map::BoundMap;
-use super::transfer::{Store, Transfer, find_unwritten, read_box, store_box};
+use super::transfer::{Source, Store, Transfer, find_unwritten, read_box, store_box};
 use super::wgmma::{Pending, marked};
 use crate::emulator::exact::{ExactPart, Follower, Now};
 use crate::emulator::exec::access::AccessError;
@@ -58,7 +58,7 @@ pub(super) fn broken(lane: u32, fault: AsyncFault) -> (u32, FaultKind) {
 }
 
 /// Lanes of a mask.
-fn lanes(mask: u64) -> impl Iterator<Item = u32> {
+pub(super) fn lanes(mask: u64) -> impl Iterator<Item = u32> + use<> {
     (0..LANES as u32).filter(move |lane| mask >> lane & 1 == 1)
 }
 
@@ -134,6 +134,8 @@ pub(crate) fn execute<I: Isa>(
             whole(existing, mask).and_then(|()| context.cluster_sync(*arrive, *wait))
         }
         AsyncOp::Peer(op) => context.peer(op),
+        AsyncOp::StoreAsync(op) => context.store_async(op),
+        AsyncOp::BlockCopy(op) => context.block_copy(op),
         AsyncOp::Tensor(op) => tcgen05::execute::<I>(&mut context, op, existing),
         AsyncOp::Landed { value, slots } => context.landed(*value, *slots),
         AsyncOp::WgmmaWait { .. } | AsyncOp::Uniform { .. } | AsyncOp::NamedBarrier { .. } => Ok(Flow::Next),
@@ -554,15 +556,8 @@ impl Context<'_, '_, '_> {
                 if let Some(shared) = self.state.shared.get(rank as usize) {
                     shared.mark_unwritten(destination as usize, bytes as usize);
                 }
-                self.state.transfers.push(Transfer {
-                    pc: self.pc,
-                    map: op.map,
-                    coordinates,
-                    rank,
-                    destination,
-                    barrier,
-                    bytes,
-                });
+                let source = Source::Box { map: op.map, coordinates };
+                self.state.transfers.push(Transfer { pc: self.pc, source, rank, destination, barrier, bytes });
             }
             self.note_rows(op, &coordinates, lane, false)?;
             if self.block.checks.shadow {
@@ -572,13 +567,7 @@ impl Context<'_, '_, '_> {
                 }
             }
             if self.state.is_early() {
-                let landed = self.state.land_newest(receivers.count_ones());
-                landed.map_err(|fault| match *fault {
-                    LandFault::Late(late) => {
-                        (lane, FaultKind::At { pc: late.pc, kind: Box::new(FaultKind::Async(Box::new(late.fault))) })
-                    }
-                    LandFault::Broken { pc, kind, .. } => (lane, FaultKind::At { pc, kind: Box::new(kind) }),
-                })?;
+                self.state.land_newest(receivers.count_ones()).map_err(|fault| fault.at(lane))?;
             }
         }
         Ok(Flow::Next)

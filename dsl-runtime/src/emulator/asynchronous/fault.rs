@@ -23,6 +23,12 @@ pub(crate) enum AsyncFault {
     NoSuchRank { rank: u32, blocks: u32 },
     /// Nothing says that a block has begun whose memory is accessed.
     NotBegun { rank: u32 },
+    /// What goes to a block is to complete at another one's mbarrier.
+    OtherBlock { rank: u32, other: u32 },
+    /// A block has ended whose shared memory a copy still reads.
+    SourceEnded { rank: u32 },
+    /// A block has not waited, before its end, for a copy that reads its shared memory.
+    SourceMayEnd { rank: u32 },
     /// All warps of that block have ended.
     BlockEnded { rank: u32 },
     /// That block has not waited for this arrival or access before its end.

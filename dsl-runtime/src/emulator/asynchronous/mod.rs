@@ -12,6 +12,7 @@
 //! tensor_memory a block's tensor memory: allocations, cells, who touched them
 //! tcgen05       operations on it, and the products that sum there
 //! execute       one operation of a warp
+//! remote        stores and copies to other blocks of the cluster that complete at an mbarrier there
 //! peer          accesses to the shared memory of other blocks of the cluster
 //! fault         the rules that these operations have
 //! ```
@@ -27,6 +28,7 @@ pub(crate) mod op;
 pub(crate) mod operand;
 mod peer;
 mod product;
+mod remote;
 pub(crate) mod state;
 pub(crate) mod tcgen05;
 pub(crate) mod tensor_map;

@@ -42,6 +42,10 @@ pub(crate) enum AsyncOp {
     ClusterSync { arrive: bool, wait: bool },
     /// An access to the shared memory of a block of the cluster.
     Peer(PeerOp),
+    /// A store to a block of the cluster that completes at an mbarrier.
+    StoreAsync(StoreAsyncOp),
+    /// A bulk copy to a block of the cluster.
+    BlockCopy(BlockCopyOp),
     /// An operation on tensor memory.
     Tensor(TensorOp),
     /// A value that must not be in flight.
@@ -83,6 +87,30 @@ impl PeerOp {
             Self::Atomic(_) => None,
         }
     }
+}
+
+/// Operands of a store that completes at an mbarrier. The slots behind the addresses have the block's rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoreAsyncOp {
+    pub(crate) value: Reg,
+    pub(crate) address: Reg,
+    pub(crate) barrier: Reg,
+    pub(crate) access: u32,
+    pub(crate) barrier_access: u32,
+}
+
+/// Operands of a bulk copy to a block of the cluster. The slots behind destination and mbarrier have the block's rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockCopyOp {
+    pub(crate) destination: Reg,
+    pub(crate) source: Reg,
+    pub(crate) barrier: Reg,
+    pub(crate) bytes: u32,
+    /// Shape of the access to the destination.
+    pub(crate) to: u32,
+    /// Shape of the access to the source.
+    pub(crate) from: u32,
+    pub(crate) barrier_access: u32,
 }
 
 /// What a proxy fence is for.

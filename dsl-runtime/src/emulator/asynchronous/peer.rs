@@ -55,16 +55,28 @@ impl Context<'_, '_, '_> {
             rest &= !lanes;
             self.reach_block(rank, lanes)?;
             let Some(shared) = self.state.shared.get(rank as usize) else { continue };
-            self.access_block(op, (rank, shared), lanes).map_err(|(lane, kind)| {
-                let is_own = rank == self.block.rank;
-                (lane, if is_own { kind } else { FaultKind::OfBlock { rank, kind: Box::new(kind) } })
-            })?;
+            self.access_block(op, (rank, shared), lanes).map_err(|(lane, kind)| (lane, self.of_block(rank, kind)))?;
         }
         Ok(Flow::Next)
     }
 
+    /// What is wrong with an access to the memory of a block.
+    pub(super) fn of_block(&self, rank: u32, kind: FaultKind) -> FaultKind {
+        if rank == self.block.rank { kind } else { FaultKind::OfBlock { rank, kind: Box::new(kind) } }
+    }
+
     /// Whether the block is there: it has begun, and will not end before the access, whatever the order of warps.
     fn reach_block(&mut self, rank: u32, lanes: u64) -> Step {
+        self.find_block(rank, lanes)?;
+        let Some(races) = self.state.races.filter(|_| rank != self.block.rank) else { return Ok(()) };
+        let lane = if lanes.is_power_of_two() { lanes.trailing_zeros() } else { Epoch::MANY };
+        let moment = races.borrow().moment_of(Toucher { warp: self.warp, lane, pc: self.pc });
+        self.state.comes_from_afar(rank, moment, self.pc);
+        Ok(())
+    }
+
+    /// Whether the block is there now, and has begun whatever the order of warps.
+    pub(super) fn find_block(&self, rank: u32, lanes: u64) -> Step {
         let blocks = self.state.blocks.len() as u32;
         let lane = lanes.trailing_zeros();
         if rank >= blocks {
@@ -81,9 +93,6 @@ impl Context<'_, '_, '_> {
         if !self.block.synchronised.get() && !races.borrow().knows_of_block(self.warp, lanes, rank) {
             return Err(broken(lane, AsyncFault::NotBegun { rank }));
         }
-        let lane = if lanes.is_power_of_two() { lane } else { Epoch::MANY };
-        let moment = races.borrow().moment_of(Toucher { warp: self.warp, lane, pc: self.pc });
-        self.state.comes_from_afar(rank, moment, self.pc);
         Ok(())
     }
 
@@ -128,7 +137,7 @@ impl Context<'_, '_, '_> {
     }
 
     /// What an access to the memory of a block races with.
-    fn in_block(
+    pub(super) fn in_block(
         &self,
         rank: u32,
         check: impl FnOnce(&mut SharedRaces) -> Result<(), Conflict>,

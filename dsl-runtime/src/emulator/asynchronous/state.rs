@@ -7,10 +7,12 @@ use super::fault::AsyncFault;
 use super::mbarrier::Mbarrier;
 use super::tensor_map::BoundMap;
 use super::tensor_memory::{TensorFault, TensorMemory};
-use super::transfer::{Transfer, load_box};
+use super::transfer::{Source, Transfer, get_words, load_box, put_words};
 use super::wgmma::WgmmaQueue;
 use crate::emulator::exec::warp::FaultKind;
-use crate::emulator::memory::{COMPONENTS, Epoch, GlobalMemory, Knowledge, Region, SharedMemory, SharedRaces};
+use crate::emulator::memory::{
+    BulkAccess, COMPONENTS, Epoch, GlobalMemory, Knowledge, Region, SharedMemory, SharedRaces, Touch, Toucher,
+};
 use crate::emulator::op::Pc;
 use crate::emulator::program::Program;
 
@@ -49,8 +51,8 @@ pub(crate) struct BlockState {
     /// Of each warpgroup, the component of its products in the clocks, and the tick at which each was computed.
     pub(crate) computed: Vec<(Option<u32>, Vec<u32>)>,
     pub(crate) tensor: TensorMemory,
-    /// What each thread of another block did here last, by an arrival or an access: when and where. Several lanes at once
-    /// are one more thread.
+    /// What each thread of another block did here last, by an arrival or an access, and each copy from here: when and where.
+    /// Several lanes at once are one more thread.
     visits: BTreeMap<u32, (Epoch, Pc)>,
 }
 
@@ -164,6 +166,17 @@ pub(crate) enum LandFault {
     },
 }
 
+impl LandFault {
+    /// It as the fault of a lane that has started what landed at once.
+    pub(crate) fn at(self, lane: u32) -> (u32, FaultKind) {
+        let (pc, kind) = match self {
+            Self::Late(late) => (late.pc, FaultKind::Async(Box::new(late.fault))),
+            Self::Broken { pc, kind, .. } => (pc, kind),
+        };
+        (lane, FaultKind::At { pc, kind: Box::new(kind) })
+    }
+}
+
 /// What became of something that has landed.
 pub(crate) type Landing<T = ()> = Result<T, Box<LandFault>>;
 
@@ -271,6 +284,9 @@ impl<'a> AsyncState<'a> {
                 |(_, (moment, _)): &(&u32, &(Epoch, Pc))| !(0..warps).any(|warp| races.has_seen(warp, *moment));
             let (_, &(moment, pc)) = block.visits.iter().find(unseen)?;
             let from = moment.warp();
+            if from >= warps * self.blocks.len() as u32 {
+                return Some(LateFault { rank, warp: None, pc, fault: AsyncFault::SourceMayEnd { rank } });
+            }
             let fault = AsyncFault::MayHaveEnded { rank };
             Some(LateFault { rank: from / warps, warp: Some(from % warps), pc, fault })
         })
@@ -351,19 +367,14 @@ impl<'a> AsyncState<'a> {
 
     fn land_there(&mut self, transfer: &Transfer) -> Landing {
         let Transfer { pc, rank, barrier: address, bytes, destination, .. } = *transfer;
-        let map = self.maps.get(transfer.map as usize).and_then(Option::as_ref);
-        if let (Some(map), Some(shared)) = (map, self.shared.get(rank as usize)) {
-            load_box(&self.global, shared, map, &transfer.coordinates, destination);
-            shared.mark_written(destination as usize, bytes as usize);
-        }
         let component = self.component(rank, address);
-        let tick = self.races.map(|races| {
+        let tick = self.races.map(|races| races.borrow_mut().next_tick());
+        self.bring(transfer, (component, tick))?;
+        if let (Some(races), Some(tick)) = (self.races, tick) {
             let races = &mut *races.borrow_mut();
             races.enter(rank);
-            let tick = races.next_tick();
             races.note_async_write((pc, component), destination as usize, bytes as usize, Some(tick));
-            tick
-        });
+        }
         let Some(barrier) = self.barrier(rank, address) else { return Ok(()) };
         barrier.current.see(component, tick.unwrap_or(0));
         match barrier.complete(bytes) {
@@ -374,6 +385,45 @@ impl<'a> AsyncState<'a> {
                 return Err(Self::late(rank, pc, fault));
             }
         }
+        Ok(())
+    }
+
+    /// Puts what a copy brings in its place.
+    fn bring(&mut self, transfer: &Transfer, (component, tick): (u32, Option<u32>)) -> Landing {
+        let Transfer { pc, rank, bytes, destination, .. } = *transfer;
+        let Some(shared) = self.shared.get(rank as usize) else { return Ok(()) };
+        match &transfer.source {
+            Source::Box { map, coordinates } => {
+                let Some(map) = self.maps.get(*map as usize).and_then(Option::as_ref) else { return Ok(()) };
+                load_box(&self.global, shared, map, coordinates, destination);
+            }
+            Source::Value(content) => put_words(shared, destination, content),
+            Source::Shared { rank: from, warp, lane, address, access, known } => {
+                let (from, warp, lane, access) = (*from, *warp, *lane, *access);
+                if self.blocks.get(from as usize).is_some_and(|block| block.running == 0) {
+                    return Err(Self::late(from, pc, AsyncFault::SourceEnded { rank: from }));
+                }
+                if let (Some(races), Some(tick)) = (self.races, tick) {
+                    let races = &mut *races.borrow_mut();
+                    let (at, len) = (*address as usize, bytes as usize);
+                    races.enter(from);
+                    let checked =
+                        races.check_async(BulkAccess { who: Toucher { warp, lane, pc }, known }, at, len, false);
+                    races.note_product_read((pc, component, tick), warp, at, len);
+                    checked.map_err(|conflict| {
+                        let kind = FaultKind::Race { conflict, access, touch: Touch::Read };
+                        Box::new(LandFault::Broken { rank: from, warp, lane, pc, kind })
+                    })?;
+                }
+                if let (Some(block), Some(tick)) = (self.blocks.get_mut(from as usize), tick) {
+                    let moment = Epoch::new(tick, pc, component, Epoch::TOGETHER);
+                    block.visits.insert(moment.thread(), (moment, pc));
+                }
+                let Some(source) = self.shared.get(from as usize) else { return Ok(()) };
+                put_words(shared, destination, &get_words(source, *address, bytes));
+            }
+        }
+        shared.mark_written(destination as usize, bytes as usize);
         Ok(())
     }
 

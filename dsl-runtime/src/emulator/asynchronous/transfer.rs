@@ -3,18 +3,36 @@
 use lacewing_core::atoms::swizzled_byte as swizzled;
 
 use super::tensor_map::BoundMap;
-use crate::emulator::memory::{AccessFault, Bytes, GlobalMemory, Memory, Region, SharedMemory};
+use crate::emulator::memory::{AccessFault, Bytes, GlobalMemory, Knowledge, Memory, Region, SharedMemory};
 use crate::emulator::op::Pc;
 
 /// A box with at most this many bytes in a row: 256 elements of 8 bytes.
 const ROW_BYTES: usize = 2048;
 
+/// What a copy brings.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// A box of a tensor.
+    Box { map: u32, coordinates: [i32; 5] },
+    /// Bytes that a thread has given.
+    Value(Vec<u8>),
+    /// Shared memory of the block of a thread, which started the copy.
+    Shared {
+        rank: u32,
+        warp: u32,
+        lane: u32,
+        address: u32,
+        access: u32,
+        /// What the warp knew then.
+        known: Knowledge,
+    },
+}
+
 /// A copy to the shared memory of one block, under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
     pub(crate) pc: Pc,
-    pub(crate) map: u32,
-    pub(crate) coordinates: [i32; 5],
+    pub(crate) source: Source,
     /// The block that receives it, and where.
     pub(crate) rank: u32,
     pub(crate) destination: u32,
@@ -39,7 +57,7 @@ pub(crate) struct Store {
     /// What was read before the wait, where that happened early.
     pub(crate) early: Option<Vec<u8>>,
     /// What the warp knew when it issued the copy.
-    pub(crate) known: crate::emulator::memory::Knowledge,
+    pub(crate) known: Knowledge,
 }
 
 /// Copies bytes out of global memory. The range has been checked.
@@ -135,6 +153,25 @@ pub(crate) fn load_box(
             unsafe { shared.store_words::<4>(at as usize, bytemuck::cast(*bytes)) };
         }
     }
+}
+
+/// Writes words to shared memory. The range has been checked, and starts at a word.
+pub(crate) fn put_words(shared: &SharedMemory, at: u32, bytes: &[u8]) {
+    for (number, word) in bytes.as_chunks::<4>().0.iter().enumerate() {
+        // SAFETY: inside the range, as the caller promises.
+        unsafe { shared.store_words(at as usize + 4 * number, [u32::from_le_bytes(*word)]) };
+    }
+}
+
+/// Reads words out of shared memory. The range has been checked, and starts at a word.
+pub(crate) fn get_words(shared: &SharedMemory, at: u32, bytes: u32) -> Vec<u8> {
+    (0..bytes / 4)
+        .flat_map(|number| {
+            // SAFETY: inside the range, as the caller promises.
+            let [word] = unsafe { shared.load_words((at + 4 * number) as usize) };
+            word.to_le_bytes()
+        })
+        .collect()
 }
 
 /// Reads a box out of shared memory, row after row. The range has been checked.

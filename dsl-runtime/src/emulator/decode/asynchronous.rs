@@ -10,7 +10,8 @@ use super::lifetime::{op_name, value_key};
 use super::types::{Elem, Place, ValueType};
 use crate::emulator::asynchronous::mbarrier::LIMIT;
 use crate::emulator::asynchronous::op::{
-    AsyncOp, InputType, OperandA, ProxyFence, SharedLayout, SharedOperand, TensorCopyOp, WgmmaOp,
+    AsyncOp, BlockCopyOp, InputType, OperandA, ProxyFence, SharedLayout, SharedOperand, StoreAsyncOp, TensorCopyOp,
+    WgmmaOp,
 };
 use crate::emulator::op::Op;
 use crate::emulator::program::{Builtin, MapShape, ParameterKind};
@@ -53,6 +54,36 @@ impl Decoder {
                 Some("mbarrier_init") => ProxyFence::BarrierInit,
                 _ => return Err(self.unknown(op)),
             }),
+            "lw.st_async" => {
+                let value = self.operand(op, 0)?;
+                let bytes = value.ty.bytes();
+                if !matches!(bytes, 4 | 8 | 16) {
+                    return Err(self.fail(op, format!("an asynchronous store is of 4, 8 or 16 bytes, not {bytes}")));
+                }
+                AsyncOp::StoreAsync(StoreAsyncOp {
+                    value: value.base,
+                    address: self.operand(op, 1)?.base,
+                    barrier: self.operand(op, 2)?.base,
+                    access: self.access(op, 1, value.ty, bytes, 0)?,
+                    barrier_access: self.barrier_access(op, 2)?,
+                })
+            }
+            "lw.bulk_copy" => {
+                let bytes = attributes::unsigned(op, "bytes").unwrap_or(0);
+                if bytes == 0 || !bytes.is_multiple_of(16) || i64::from(bytes) > LIMIT {
+                    return Err(self.fail(op, format!("a bulk copy is of a multiple of 16 bytes, not {bytes}")));
+                }
+                let byte = ValueType::scalar(Elem::I8);
+                AsyncOp::BlockCopy(BlockCopyOp {
+                    destination: self.operand(op, 0)?.base,
+                    source: self.operand(op, 1)?.base,
+                    barrier: self.operand(op, 2)?.base,
+                    bytes,
+                    to: self.access(op, 0, byte, 16, 0)?,
+                    from: self.access(op, 1, byte, 16, 0)?,
+                    barrier_access: self.barrier_access(op, 2)?,
+                })
+            }
             "lw.tma_load" => self.tensor_load(op)?,
             "lw.tma_store" => self.tensor_store(op)?,
             "lw.tma_commit" => AsyncOp::StoreCommit,

@@ -557,6 +557,24 @@ impl Follower {
                     PeerOp::Atomic(ref op) => self.atomic(now, op, home),
                 }
             }
+            AsyncOp::StoreAsync(op) => {
+                self.store(now, op.value, op.address, now.mask, (op.access, Home::Named(op.address + 1)))
+            }
+            AsyncOp::BlockCopy(op) => {
+                let wild = self.wild_address(now, op.source, 4, now.mask as u32, 0);
+                let broken = wild.or_else(|| self.wild_address(now, op.destination, 4, now.mask as u32, 0));
+                if broken.is_some() || !now.checks.shadow {
+                    return broken;
+                }
+                for lane in lanes(now.mask as u32) {
+                    let from = Home::Block(now.rank).key(now.regs, op.source, lane);
+                    let key = Home::Named(op.destination + 1).key(now.regs, op.destination, lane);
+                    // What is read there must have the bits of the source.
+                    let known = now.memory.known(from, op.bytes);
+                    self.pending.stored.push(Stored { key, bytes: op.bytes, known });
+                }
+                None
+            }
             AsyncOp::TensorLoad(op) | AsyncOp::TensorStore(op) => lanes(now.mask as u32).find_map(|lane| {
                 op.coordinates.iter().find_map(|&reg| self.wild(now, spot(reg, lane, 4, 0), 4, lane as u32))
             }),

@@ -112,7 +112,7 @@ fn shared_lanes(
 }
 
 /// Words of a lane's value in the order of its bytes.
-fn word(regs: &Registers<'_>, value: Reg, lane: usize, index: u32, access: &Access) -> u32 {
+pub(crate) fn word(regs: &Registers<'_>, value: Reg, lane: usize, index: u32, access: &Access) -> u32 {
     if access.unit == 8 {
         let pair = regs.lane::<u64>(value + index / 2 * 2, lane);
         (pair >> (32 * (index % 2))) as u32
