@@ -1,5 +1,7 @@
 //! MLIR's own passes, from the rewritten kernel to the LLVM dialect, and LLVM's, on to target code.
 
+use std::borrow::Cow;
+
 use melior::ir::block::BlockLike;
 use melior::ir::operation::{OperationLike, OperationMutLike, OperationRefMut};
 use melior::ir::{Attribute, RegionLike};
@@ -16,9 +18,12 @@ fn conversion(target: Target) -> String {
     if target.is_nvidia() {
         // One conversion of all dialects: `convert-gpu-to-nvvm` first folds the whole kernel, which LLVM does again.
         // The target among the module's attributes says what becomes of `gpu` ops. Dead code goes in LLVM's first pass.
+        // To be able to take patterns back is two fifths of what a conversion costs, and no pattern here needs it: each op that it
+        // makes is legal. MLIR would end the process at one that is not, so what comes here has its file in `tests/filetests`.
         return format!(
-            "builtin.module(nvvm-attach-target{{chip={target}}},convert-scf-to-cf,\
-             gpu.module(convert-to-llvm{{dynamic=true}},convert-nvvm-to-llvm,reconcile-unrealized-casts))"
+            "builtin.module(nvvm-attach-target{{chip={target}}},convert-scf-to-cf{{allow-pattern-rollback=false}},\
+             gpu.module(convert-to-llvm{{dynamic=true allow-pattern-rollback=false}},convert-nvvm-to-llvm,\
+             reconcile-unrealized-casts))"
         );
     }
     // The runtime decides how `gpu.printf` is written, and nothing else.
@@ -50,9 +55,34 @@ const NVIDIA_PASSES: &str = "function(early-cse,instcombine<no-verify-fixpoint>,
     loop-mssa(loop-rotate,licm),loop(indvars,loop-unroll-full),loop-unroll<O3>,slp-vectorizer,div-rem-pairs,\
     simplifycfg)";
 
+/// The pass of [`NVIDIA_PASSES`] that makes pairs of 16-bit numbers. It looks for numbers that fit into a register of 32 bits together, and
+/// takes a twenty-fifth of a compilation to find none.
+const PAIRS: &str = "slp-vectorizer,";
+
 /// [`NVIDIA_PASSES`], or what LLVM does without optimising.
-fn nvidia_passes(opt_level: u8) -> &'static str {
-    if opt_level == 0 { "default<O0>" } else { NVIDIA_PASSES }
+fn nvidia_passes(opt_level: u8, narrow_numbers: bool) -> Cow<'static, str> {
+    match (opt_level, narrow_numbers) {
+        (0, _) => "default<O0>".into(),
+        (_, true) => NVIDIA_PASSES.into(),
+        (_, false) => NVIDIA_PASSES.replace(PAIRS, "").into(),
+    }
+}
+
+/// What LLVM leaves out of generating code for a large kernel none of whose innermost loops steps through global memory, in the
+/// spelling of its command line.
+///
+/// All but `canon-freeze`, which prepares for `loop-reduce`, look for address arithmetic that they can share, make cheaper or turn into
+/// sums over the turns of a loop. `ptxas` does all of that again, and as well, but for addresses of global memory in loops; where
+/// the copy engine fetches tiles there are none. In such a kernel these passes take a seventh of a compilation.
+const NVIDIA_LEFT_OUT: [&str; 5] = ["early-cse", "slsr", "nary-reassociate", "canon-freeze", "loop-reduce"];
+
+/// The instructions of LLVM IR that make a kernel large: more than products of matrices on Hopper have, fewer than attention.
+const LARGE: usize = 1500;
+
+/// [`NVIDIA_LEFT_OUT`] where it holds.
+fn nvidia_left_out(opt_level: u8, module: &LlvmModule) -> &'static [&'static str] {
+    let all = opt_level == 0 || module.instruction_count() < LARGE || module.loops_step_through_memory();
+    if all { &[] } else { &NVIDIA_LEFT_OUT }
 }
 
 /// LLVM's level for generating PTX. Its highest numbers values once more, which takes a tenth of a compilation and
@@ -201,7 +231,11 @@ pub(super) fn llvm_ir(module: &IrModule) -> Result<LlvmModule, Error> {
 /// nothing may come here that `tests/filetests` does not show to be selected on every target.
 pub(super) fn ptx(module: &IrModule, target: Target, opt_level: u8) -> Result<String, Error> {
     let machine = Machine::nvidia(target.name(), ptx_version(target), nvidia_level(opt_level))?;
-    llvm_ir(module)?.compile(&machine, nvidia_passes(opt_level))
+    let mut module = llvm_ir(module)?;
+    let passes = nvidia_passes(opt_level, module.has_narrow_numbers());
+    module.optimise(&machine, &passes)?;
+    let left_out = nvidia_left_out(opt_level, &module);
+    module.assembly(&machine, left_out)
 }
 
 /// Compiles a module in the LLVM dialect for AMD: assembly text (`isa`) or an executable (`bin`).
@@ -229,7 +263,8 @@ pub(super) fn amd(
 pub fn describe(target: Target, opt_level: u8) -> String {
     let llvm = if target.is_nvidia() {
         let (features, level) = (ptx_version(target), nvidia_level(opt_level));
-        format!("chip={target} features={features} O={level} passes={} assembly=convergent", nvidia_passes(opt_level))
+        let (passes, left_out) = (nvidia_passes(opt_level, true), NVIDIA_LEFT_OUT.join(","));
+        format!("chip={target} features={features} O={level} passes={passes} without={left_out} assembly=convergent")
     } else {
         attach_amd(target, opt_level)
     };
@@ -264,7 +299,7 @@ mod tests {
                 let text = ptx(&module, target, level).unwrap();
                 assert!(text.contains(&format!(".target {target}")) && text.contains("st.global.b32"), "{text}");
                 let described = describe(target, level);
-                assert!(described.contains(nvidia_passes(level)) && described.contains(ptx_version(target)));
+                assert!(described.contains(&*nvidia_passes(level, true)) && described.contains(ptx_version(target)));
             }
         }
     }
@@ -272,9 +307,65 @@ mod tests {
     #[test]
     fn a_wrong_pipeline_is_an_error() {
         let machine = Machine::nvidia("sm_80", "+ptx80", 2).unwrap();
-        let module = llvm_ir(&kernel("")).unwrap();
-        let error = module.compile(&machine, "function(early-cse,no-such-pass)").unwrap_err().to_string();
+        let mut module = llvm_ir(&kernel("")).unwrap();
+        let error = module.optimise(&machine, "function(early-cse,no-such-pass)").unwrap_err().to_string();
         assert!(error.contains("refuses the pipeline") && error.contains("no-such-pass"), "{error}");
+        let error = module.assembly(&machine, &["early-cse", "no-such-pass"]).unwrap_err().to_string();
+        assert!(error.contains("generates no code: `no-such-pass`"), "{error}");
+    }
+
+    /// A loop that adds up numbers of 16 bits, at places that `index` makes of `%i`, the counter, and `%stride`; and so many more instructions.
+    fn reads_in_a_loop(index: &str, more: usize) -> IrModule {
+        kernel(&format!(
+            r#"%zero = llvm.mlir.constant(0 : i64) : i64
+            %one = llvm.mlir.constant(1 : i64) : i64
+            %some = llvm.mlir.constant(1000 : i64) : i64
+            %stride = llvm.load volatile %p : !llvm.ptr<1> -> i64
+            %start = llvm.mlir.constant(0 : i16) : i16
+            llvm.br ^loop(%zero, %start : i64, i16)
+            ^loop(%i: i64, %sum: i16):
+            %index = {index} : i64
+            %place = llvm.getelementptr %p[%index] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i16
+            %value = llvm.load volatile %place : !llvm.ptr<1> -> i16
+            %more = llvm.add %sum, %value : i16
+            %next = llvm.add %i, %one : i64
+            %again = llvm.icmp "slt" %next, %some : i64
+            llvm.cond_br %again, ^loop(%next, %more : i64, i16), ^end
+            ^end:
+            llvm.store volatile %more, %p : i16, !llvm.ptr<1>
+            {}"#,
+            "llvm.store volatile %start, %p : i16, !llvm.ptr<1>\n".repeat(more)
+        ))
+    }
+
+    #[test]
+    fn a_large_kernel_goes_without_some_passes_where_no_loop_steps_through_memory() {
+        let left_out = |index, more, level| {
+            let module = llvm_ir(&reads_in_a_loop(index, more)).unwrap();
+            nvidia_left_out(level, &module)
+        };
+        let (steps, leaps) = ("llvm.mul %i, %stride", "llvm.xor %i, %stride");
+        assert_eq!(left_out(leaps, LARGE, 2), NVIDIA_LEFT_OUT);
+        assert!(left_out(leaps, 0, 2).is_empty() && left_out(leaps, LARGE, 0).is_empty());
+        assert!(left_out(steps, LARGE, 2).is_empty());
+
+        // The index of an address is a product before the loop and a sum in it; what does not step stays as it is.
+        let in_the_loop = |index| {
+            let text = ptx(&reads_in_a_loop(index, LARGE), Target::SM_90A, 3).unwrap();
+            text.split_once("$L__BB0_1:").unwrap().1.to_owned()
+        };
+        let text = in_the_loop(steps);
+        assert!(!text.contains("mul.lo") && text.contains("add.s64"), "{text}");
+        assert!(in_the_loop(leaps).contains("xor.b64"));
+    }
+
+    #[test]
+    fn pairs_are_looked_for_where_numbers_are_narrow() {
+        let narrow = llvm_ir(&reads_in_a_loop("llvm.mul %i, %stride", 0)).unwrap().has_narrow_numbers();
+        let wide = llvm_ir(&kernel("%c = llvm.load %p : !llvm.ptr<1> -> i32")).unwrap().has_narrow_numbers();
+        assert!(narrow && !wide);
+        assert!(nvidia_passes(1, narrow).contains(PAIRS) && !nvidia_passes(1, wide).contains(PAIRS));
+        assert_eq!(nvidia_passes(0, narrow), nvidia_passes(0, wide));
     }
 
     #[test]

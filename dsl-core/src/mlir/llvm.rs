@@ -28,8 +28,6 @@ type Handler = unsafe extern "C" fn(LLVMDiagnosticInfoRef, *mut c_void);
 
 /// `LLVMDSError` of `LLVMDiagnosticSeverity`.
 const SEVERITY_ERROR: c_int = 0;
-/// `LLVMAssemblyFile` of `LLVMCodeGenFileType`.
-const ASSEMBLY: c_uint = 0;
 /// `LLVMAttributeFunctionIndex`: an attribute of a call, not of what it takes or returns.
 const OF_THE_CALL: c_uint = c_uint::MAX;
 
@@ -83,13 +81,6 @@ unsafe extern "C" {
     fn LLVMDisposeTargetMachine(machine: TargetMachineRef);
     fn LLVMCreateTargetDataLayout(machine: TargetMachineRef) -> TargetDataRef;
     fn LLVMDisposeTargetData(layout: TargetDataRef);
-    fn LLVMTargetMachineEmitToMemoryBuffer(
-        machine: TargetMachineRef,
-        module: LLVMModuleRef,
-        kind: c_uint,
-        message: *mut *mut c_char,
-        buffer: *mut LLVMMemoryBufferRef,
-    ) -> c_int;
 
     fn LLVMCreatePassBuilderOptions() -> PassOptionsRef;
     fn LLVMDisposePassBuilderOptions(options: PassOptionsRef);
@@ -101,6 +92,20 @@ unsafe extern "C" {
     ) -> ErrorRef;
     fn LLVMGetErrorMessage(error: ErrorRef) -> *mut c_char;
     fn LLVMDisposeErrorMessage(message: *mut c_char);
+}
+
+// `assembly.cpp`, beside this file.
+unsafe extern "C" {
+    fn lacewing_has_narrow_numbers(module: LLVMModuleRef) -> bool;
+    fn lacewing_instruction_count(module: LLVMModuleRef) -> usize;
+    fn lacewing_loops_step_through_memory(module: LLVMModuleRef) -> bool;
+    fn lacewing_assembly(
+        machine: TargetMachineRef,
+        module: LLVMModuleRef,
+        without: *const *const c_char,
+        count: usize,
+        assembly: *mut LLVMMemoryBufferRef,
+    ) -> *const c_char;
 }
 
 /// A zero-terminated copy of what goes to LLVM.
@@ -218,14 +223,32 @@ impl LlvmModule {
         unsafe { take_message(LLVMPrintModuleToString(self.module)) }
     }
 
-    /// Runs `passes`, a pipeline in the spelling of LLVM's `opt -passes`, and makes assembly for `machine`.
+    /// Whether some instruction gives a scalar of 8 or 16 bits.
+    pub fn has_narrow_numbers(&self) -> bool {
+        // SAFETY: the module is live and only read.
+        unsafe { lacewing_has_narrow_numbers(self.module) }
+    }
+
+    /// How many instructions it has.
+    pub fn instruction_count(&self) -> usize {
+        // SAFETY: the module is live and only read.
+        unsafe { lacewing_instruction_count(self.module) }
+    }
+
+    /// Whether an address of global memory goes up by the same amount with each turn of some innermost loop.
+    pub fn loops_step_through_memory(&self) -> bool {
+        // SAFETY: the module is live; what is computed of its functions goes with the call.
+        unsafe { lacewing_loops_step_through_memory(self.module) }
+    }
+
+    /// Makes this a module for `machine` and runs `passes`, a pipeline in the spelling of LLVM's `opt -passes`.
     ///
     /// # Errors
-    /// A pipeline that LLVM does not know, and each error that its passes and its code generator report.
-    pub fn compile(self, machine: &Machine, passes: &str) -> Result<String, Error> {
+    /// A pipeline that LLVM does not know, and what its passes report.
+    pub fn optimise(&mut self, machine: &Machine, passes: &str) -> Result<(), Error> {
         let (pipeline, machine) = (c_string(passes)?, machine.machine.as_ptr());
         // SAFETY: module and machine are live. The data layout is copied into the module. Options are read during
-        // the run. Messages are freed by the functions that LLVM gives for them, and the buffer once it is copied.
+        // the run. The message is freed by the function that LLVM gives for it.
         unsafe {
             LLVMSetTarget(self.module, NVIDIA_TRIPLE.as_ptr());
             let layout = LLVMCreateTargetDataLayout(machine);
@@ -235,27 +258,43 @@ impl LlvmModule {
             let options = LLVMCreatePassBuilderOptions();
             let error = LLVMRunPasses(self.module, pipeline.as_ptr(), machine, options);
             LLVMDisposePassBuilderOptions(options);
-            if !error.is_null() {
-                let message = LLVMGetErrorMessage(error);
-                let text = CStr::from_ptr(message).to_string_lossy().into_owned();
-                LLVMDisposeErrorMessage(message);
-                return Err(self.refused(&format!("LLVM refuses the pipeline `{passes}`: {text}")));
+            if error.is_null() {
+                return Ok(());
             }
+            let message = LLVMGetErrorMessage(error);
+            let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+            LLVMDisposeErrorMessage(message);
+            Err(self.refused(&format!("LLVM refuses the pipeline `{passes}`: {text}")))
+        }
+    }
 
-            let (mut message, mut buffer) = (ptr::null_mut(), ptr::null_mut());
-            if LLVMTargetMachineEmitToMemoryBuffer(machine, self.module, ASSEMBLY, &mut message, &mut buffer) != 0 {
-                let text = take_message(message);
-                return Err(self.refused(&format!("LLVM makes no assembly: {text}")));
+    /// Generates assembly for `machine`, for which [`LlvmModule::optimise`] made the module, by all passes of LLVM's code generation
+    /// but those that `without` names, as its command line does.
+    ///
+    /// # Errors
+    /// A name that no pass has, and each error that the code generator reports.
+    pub fn assembly(self, machine: &Machine, without: &[&str]) -> Result<String, Error> {
+        let texts = without.iter().map(|name| c_string(name)).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<_> = texts.iter().map(|name| name.as_ptr()).collect();
+        let (machine, mut buffer) = (machine.machine.as_ptr(), ptr::null_mut());
+        // SAFETY: module and machine are live, and so are the names, of which a problem may be one; otherwise it is static. There is
+        // a buffer where there is no problem, and it is freed once it is copied.
+        let text = unsafe {
+            let problem = lacewing_assembly(machine, self.module, names.as_ptr(), names.len(), &mut buffer);
+            if !problem.is_null() {
+                let problem = CStr::from_ptr(problem).to_string_lossy().into_owned();
+                return Err(self.refused(&format!("LLVM generates no code: `{problem}`")));
             }
             let bytes = std::slice::from_raw_parts(LLVMGetBufferStart(buffer).cast::<u8>(), LLVMGetBufferSize(buffer));
             let text = String::from_utf8_lossy(bytes).into_owned();
             LLVMDisposeMemoryBuffer(buffer);
-            // Code generation goes on after an error, so that it can report more than one.
-            if self.reported.borrow().iter().any(|found| found.severity == crate::Severity::Error) {
-                return Err(self.refused("LLVM's code generation failed"));
-            }
-            Ok(text)
+            text
+        };
+        // Code generation goes on after an error, so that it can report more than one.
+        if self.reported.borrow().iter().any(|found| found.severity == crate::Severity::Error) {
+            return Err(self.refused("LLVM's code generation failed"));
         }
+        Ok(text)
     }
 
     /// An error with what LLVM reported.
