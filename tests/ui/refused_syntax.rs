@@ -37,4 +37,9 @@ fn chain(x: Option<F32>, n: I32) {
 #[device]
 async fn future() {}
 
+#[device]
+fn assertion_with_values(n: I32) {
+    device_assert!(n > 0, "{} is not positive", n);
+}
+
 fn main() {}

@@ -299,6 +299,14 @@ macro_rules! number {
                 $name(arith::binary(Binary::Min, <$name as Scalar>::TYPE, self.0, other.0, Location::caller()))
             }
         }
+        impl $name {
+            /// The value, but no less than `low` and no more than `high`; for floats NaN if any of the three is NaN. With
+            /// `low > high`, `high`.
+            #[track_caller]
+            pub fn clamp(self, low: impl Into<$name>, high: impl Into<$name>) -> $name {
+                self.max(low).min(high)
+            }
+        }
         impl Num for $name {}
         impl CastTarget for $name {}
         operators! { $name, $lit:

@@ -451,6 +451,9 @@ fn advice(rule: Rule) -> &'static str {
             "a value of +inf was loaded, or grew too large before: keep it finite, as by a scale, by `.min(..)`, or by \
              a wider type"
         }
+        Rule::InfinityOverInfinity => {
+            "both grew too large before: subtract the maximum before an exponential, scale, or compute in a wider type"
+        }
         Rule::ZeroTimesInfinity => {
             "keep infinities out of factors: guard what makes them, or `select` a zero before the product"
         }

@@ -3,7 +3,7 @@
 use lacewing::prelude::*;
 use lacewing::runtime::emulator::ReportKind;
 
-use super::{report, run};
+use super::{devices, report, run};
 
 /// Counts its calls in memory, and gives how many there were before.
 #[device]
@@ -237,4 +237,28 @@ fn a_branch_changes_the_state_of_the_threads_that_take_it() {
     assert_eq!(y, expected);
     // Nobody takes a branch: nothing of it is left.
     assert_eq!(run(&changes_in_branches::new(), 1, &[3; 64], &[0; 64]), [changes_in_branches_on_host(3); 64]);
+}
+
+#[kernel(block = [32, 1, 1])]
+fn clamped(x: Tensor<F32, 1>, whole: TensorMut<I32, 1>, y: TensorMut<F32, 1>) {
+    let i = thread_id(X);
+    whole.at(i).store((i - 10).clamp(-3, i / 2));
+    y.at(i).store(x.at(i).load().clamp(-1.5, 2.0));
+}
+
+#[test]
+fn clamp_keeps_to_both_ends_and_passes_nan_on() {
+    let mut x: Vec<f32> = (-16..16).map(|i| i as f32 * 0.5).collect();
+    x[7] = f32::NAN;
+    for dev in devices() {
+        let given = dev.tensor_from_slice(&x, [32]).unwrap();
+        let mut whole = dev.tensor_uninit::<i32, 1>([32]).unwrap();
+        let mut y = dev.tensor_uninit::<f32, 1>([32]).unwrap();
+        clamped::new().grid([1, 1, 1]).launch(&dev, (&given, &mut whole, &mut y)).unwrap();
+        let expected: Vec<i32> = (0..32).map(|i| (i - 10).clamp(-3, i / 2)).collect();
+        assert_eq!(whole.to_vec().unwrap(), expected);
+        let bits = |values: Vec<f32>| values.into_iter().map(|v| if v.is_nan() { 0x7fc0_0000 } else { v.to_bits() });
+        let expected = x.iter().map(|v| v.clamp(-1.5, 2.0)).collect();
+        assert!(bits(y.to_vec().unwrap()).eq(bits(expected)));
+    }
 }

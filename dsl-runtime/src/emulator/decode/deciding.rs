@@ -17,9 +17,9 @@ enum Made<'c, 'a> {
     Argument(OperationRef<'c, 'a>, usize, usize),
 }
 
-/// Numbers of the states on which the condition of a `scf.while` depends. `None` where it depends on memory, which
-/// others may change.
-pub(crate) fn deciding<'c: 'a, 'a>(op: &OperationRef<'c, 'a>) -> Option<Vec<usize>> {
+/// Numbers of the states on which the condition of a `scf.while` depends. `None` where it depends on memory that others may
+/// change; `stays` tells of which addresses nobody writes what lies there.
+pub(crate) fn deciding<'c: 'a, 'a>(op: &OperationRef<'c, 'a>, stays: impl Fn(ValueKey) -> bool) -> Option<Vec<usize>> {
     let mut made = HashMap::new();
     note(op, &mut made);
     let mut states = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn deciding<'c: 'a, 'a>(op: &OperationRef<'c, 'a>) -> Option<Vec<usiz
                 open.push(terminator_operand(op, 1, index)?);
             }
             Made::Argument(of, region, index) => argument(&of, region, index, &mut open)?,
-            Made::Result(of, index) => result(&of, index, &mut open)?,
+            Made::Result(of, index) => result(&of, index, &stays, &mut open)?,
         }
     }
     states.sort_unstable();
@@ -62,8 +62,13 @@ fn note<'c: 'a, 'a>(op: &OperationRef<'c, 'a>, made: &mut HashMap<ValueKey, Made
     }
 }
 
-/// Adds what a result of an operation is made of; `None` where that is memory, or not known.
-fn result(op: &OperationRef<'_, '_>, index: usize, open: &mut Vec<ValueKey>) -> Option<()> {
+/// Adds what a result of an operation is made of; `None` where that is memory that may change, or not known.
+fn result(
+    op: &OperationRef<'_, '_>,
+    index: usize,
+    stays: impl Fn(ValueKey) -> bool,
+    open: &mut Vec<ValueKey>,
+) -> Option<()> {
     let name = op_name(op);
     match name.as_str() {
         "scf.if" => {
@@ -74,6 +79,9 @@ fn result(op: &OperationRef<'_, '_>, index: usize, open: &mut Vec<ValueKey>) -> 
             open.extend([operand(op, 3 + index)?, terminator_operand(op, 0, index)?]);
         }
         "scf.while" => open.extend([terminator_operand(op, 0, 0)?, terminator_operand(op, 0, 1 + index)?]),
+        "lw.load" | "lw.load_masked" if operand(op, 0).is_some_and(&stays) => {
+            open.extend(op.operands().map(value_key));
+        }
         _ => {
             // Lanes that vote or are elected depend on the lanes' values alone.
             let votes = matches!(name.as_str(), "lw.ballot" | "lw.elect");

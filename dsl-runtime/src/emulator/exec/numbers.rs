@@ -60,6 +60,8 @@ pub(crate) enum Rule {
     InfinityMinusInfinity,
     /// +inf - +inf: no mask makes that, but numbers that were too large.
     TooLargeMinusTooLarge,
+    /// inf / inf: both have been too large.
+    InfinityOverInfinity,
     ZeroTimesInfinity,
     /// A zero divisor.
     DivisionByZero,
@@ -336,12 +338,13 @@ fn explain(op: &Op, values: &[f64], wide: bool, result: f64) -> (String, Rule) {
         (Op::Binary { op, .. }, [a, b], [left, right]) => {
             use BinaryOp as B;
             let (sign, rule) = match op {
-                B::AddF32 | B::AddF64 => ("+", Rule::InfinityMinusInfinity),
+                // inf + -inf: the one of them that is no mask has been too large.
+                B::AddF32 | B::AddF64 => ("+", Rule::TooLargeMinusTooLarge),
                 B::SubF32 | B::SubF64 if *left == f64::INFINITY => ("-", Rule::TooLargeMinusTooLarge),
                 B::SubF32 | B::SubF64 => ("-", Rule::InfinityMinusInfinity),
                 B::MulF32 | B::MulF64 => ("*", Rule::ZeroTimesInfinity),
                 B::DivF32 | B::DivF64 if *right == 0.0 => ("/", Rule::DivisionByZero),
-                B::DivF32 | B::DivF64 => ("/", Rule::Domain),
+                B::DivF32 | B::DivF64 => ("/", Rule::InfinityOverInfinity),
                 _ if *right == 0.0 => ("%", Rule::DivisionByZero),
                 _ => ("%", Rule::Domain),
             };
