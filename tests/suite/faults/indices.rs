@@ -190,14 +190,14 @@ fn waits_for_a_flag(#[comptime] fault: usize, y: TensorMut<I32, 1>) {
             }
         }
     }
-    y.at(thread_id(X)).store(thread_id(X));
+    y.at(block_id(X) * 64 + thread_id(X)).store(thread_id(X));
 }
 
 #[test]
 fn a_loop_for_a_flag_that_nobody_can_set() {
     let run = |target: Target, seed: u64, fault| {
         let dev = Device::emulator(target).unwrap().with_seed(seed);
-        let mut y = dev.tensor_uninit::<i32, 1>([64])?;
+        let mut y = dev.tensor_uninit::<i32, 1>([192])?;
         waits_for_a_flag::new(fault).grid([3, 1, 1]).launch(&dev, (&mut y,))
     };
     let text = include_str!("indices.rs");
