@@ -50,10 +50,11 @@ impl Shares {
     /// [`Shares::choose`], however little is saved: `None` where row blocks go round, or there are no more than blocks.
     pub fn out_of(geometry: &HopperGeometry, row_blocks: usize, seqlen_kv: usize, blocks: usize) -> Option<Self> {
         let rest = row_blocks.checked_rem(blocks).filter(|rest| *rest > 0 && row_blocks > blocks)?;
-        // The kernel counts all tiles that are shared out.
         let all = rest.checked_mul(seqlen_kv.div_ceil(geometry.block_n))?;
-        i32::try_from(all).ok()?;
-        Some(Shares { whole: row_blocks - rest, row_blocks: rest, tiles: all.div_ceil(blocks), blocks })
+        let share = all.div_ceil(blocks);
+        // The kernel counts all tiles that are shared out, and a share from each of them on.
+        i32::try_from(all.checked_add(share)?).ok()?;
+        Some(Shares { whole: row_blocks - rest, row_blocks: rest, tiles: share, blocks })
     }
 
     /// Extents of the tensor of partial sums: a row for each part.
@@ -298,5 +299,7 @@ mod tests {
         for row_blocks in [0, 100, 132, 264] {
             assert_eq!(Shares::choose(&tiles, row_blocks, 16384, 132), None);
         }
+        // Tiles that 32 bits do not count.
+        assert_eq!(Shares::choose(&tiles, 263, 1 << 30, 132), None);
     }
 }
