@@ -510,7 +510,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::bool(
         "even",
         false,
-        "sm_90a: the keys of all sequences in parts of equal size; compiles for `seqlen` rows of a key head, or, with `join`, what joins them",
+        "sm_90a: compiles the kernel for even parts of the keys of all sequences, or, with `join`, what joins them; a run does not look at it",
     ),
     Parameter::bool(
         "shared",
@@ -622,25 +622,24 @@ pub static FMHA_REF: KernelEntry = KernelEntry {
     runner: Some(&REF),
 };
 
-/// What `parts` and `even` together are answered with.
-const TWO_WAYS: &str = "`parts` and `even` are two ways to cut keys: set one of them";
-
 /// The kernels for parts of the keys by name; `None` where they are not asked for.
 fn part_by_name(settings: &Settings, geometry: &Geometry, target: Target) -> Result<Option<Box<dyn AnyKernel>>, Error> {
-    let (parts, join, even) = (settings.usize("parts")?, settings.usize("join")?, settings.bool("even")?);
+    let (parts, join) = (settings.usize("parts")?, settings.usize("join")?);
+    let tiles = HopperGeometry::for_parts(geometry.head_dim, geometry.causal, settings.usize("seqlen")?);
+    let tiles = tiles.filter(|_| target == Target::SM_90A);
+    let even = settings.bool("even")? && tiles.is_some();
     if parts == 0 && join == 0 && !even {
         return Ok(None);
     }
     if parts != 0 && even {
-        return Err(Error::Setting(TWO_WAYS.to_owned()));
+        return Err(Error::Setting("`parts` and `even` are two ways to cut keys: set one of them".to_owned()));
     }
     if parts != 0 && join != 0 {
         return Err(Error::Setting("`parts` and `join` are two kernels: set one of them".to_owned()));
     }
     split::check_count(parts.max(join))?;
-    let tiles = HopperGeometry::for_parts(geometry.head_dim, geometry.causal, settings.usize("seqlen")?);
-    let Some(tiles) = tiles.filter(|_| target == Target::SM_90A) else {
-        let message = "`parts`, `join` and `even` are for sm_90a, with `head_dim` 64, 96, 128, 192 or 256";
+    let Some(tiles) = tiles else {
+        let message = "`parts` and `join` are for sm_90a, with `head_dim` 64, 96, 128, 192 or 256";
         return Err(Error::Setting(format!("{message}; this is {} with {}", target.name(), geometry.head_dim)));
     };
     let dtype = settings.choice("dtype")?;
@@ -711,11 +710,9 @@ fn run_fwd(device: &Device, settings: &Settings, inputs: &AttentionInputs) -> Re
         let mut o = device.tensor_uninit(on_device.shape.q())?;
         let mut lse = device.tensor_uninit(on_device.shape.lse())?;
         let forward = on_device.forward(inputs);
-        match (settings.usize("parts")?, settings.bool("even")?) {
-            (0, true) => forward.fmha_fwd_even::<T>(&mut o, &mut lse)?,
-            (0, false) => forward.fmha_fwd_tiled::<T>(TilingChoice::from_settings(settings)?, &mut o, &mut lse)?,
-            (_, true) => return Err(Error::Setting(TWO_WAYS.to_owned())),
-            (parts, false) => forward.fmha_fwd_split::<T>(parts, &mut o, &mut lse)?,
+        match settings.usize("parts")? {
+            0 => forward.fmha_fwd_tiled::<T>(TilingChoice::from_settings(settings)?, &mut o, &mut lse)?,
+            parts => forward.fmha_fwd_split::<T>(parts, &mut o, &mut lse)?,
         };
         Ok(AttentionOutputs { o: o.to_host()?, lse: lse.to_host()? })
     }
