@@ -340,10 +340,6 @@ impl<'m> Builder<'m> {
         melior::dialect::llvm::r#type::r#struct(self.context, &fields, false)
     }
 
-    pub fn parse_type(&self, text: &str) -> Result<Type<'m>, Error> {
-        Type::parse(self.context, text).ok_or_else(|| internal(&format!("no such type: {text}"), vec![]))
-    }
-
     pub fn attr(&self, text: &str) -> Result<Attribute<'m>, Error> {
         Attribute::parse(self.context, text).ok_or_else(|| internal(&format!("no such attribute: {text}"), vec![]))
     }

@@ -1,7 +1,7 @@
 //! Memory ops that both vendors lower alike, through LLVM's own memory operations.
 
 use super::build::{
-    Builder, Elem, I8, I64, Op, Ty, Val, integer, operand, pointed_to, refuse, result, string, type_of,
+    Builder, Elem, I1, I8, I64, Op, Ty, Val, integer, operand, pointed_to, refuse, result, string, type_of,
 };
 use super::kernel::SHARED_SYMBOL;
 use super::nvidia;
@@ -224,7 +224,7 @@ pub(super) fn atomic_cas<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Val<'m>, Err
     if let Some(scope) = scope {
         attributes.push(("syncscope", b.string_attr(scope)));
     }
-    let pair = b.parse_type(&format!("!llvm.struct<({}, i1)>", bits.spelling()))?;
+    let pair = b.struct_type(&[bits, I1]);
     let exchange = b.op("llvm.cmpxchg", &[address, expected, desired], &[pair], &attributes)?;
     let old = b.field(result(exchange, 0)?, 0, bits)?;
     b.bitcast(old, ty)

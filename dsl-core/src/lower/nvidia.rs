@@ -7,6 +7,7 @@ use super::memory::{load_from, store_to};
 use crate::atoms::MatrixOp;
 use crate::mlir::name_of;
 use crate::{Error, ScalarType, Target};
+use melior::ir::Type;
 use melior::ir::operation::OperationLike;
 
 /// `cp.async`: the source size operand is 0 where invalid, which fills with zeros and reads nothing.
@@ -34,9 +35,9 @@ pub(super) fn cp_async_wait<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<(), Error
     Ok(())
 }
 
-/// The LLVM struct of `count` values of one type; with one value there is no struct.
-fn aggregate(count: usize, element: &str) -> String {
-    if count == 1 { element.to_owned() } else { format!("!llvm.struct<({})>", vec![element; count].join(", ")) }
+/// The type of `count` results: an LLVM struct, but of one alone.
+fn results_of<'m>(b: &Builder<'m>, count: usize, ty: Ty) -> Result<Type<'m>, Error> {
+    if count == 1 { b.ty(ty) } else { Ok(b.struct_type(&vec![ty; count])) }
 }
 
 pub(super) fn ldmatrix<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, Error> {
@@ -48,7 +49,7 @@ pub(super) fn ldmatrix<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
     let loaded = b.op(
         "nvvm.ldmatrix",
         &[operand(op, 0)?],
-        &[b.parse_type(&aggregate(count, "i32"))?],
+        &[results_of(b, count, I32)?],
         &[
             ("num", b.i32_attr(count as i64)),
             ("layout", b.attr(&format!("#nvvm.mma_layout<{layout}>"))?),
@@ -106,7 +107,7 @@ pub(super) fn mma_sync<'m>(b: &Builder<'m>, op: Op<'m>) -> Result<Vec<Val<'m>>, 
         operands.push(operand(op, a_count + b_count + i)?);
     }
     let sum = type_of(result(op, 0)?)?;
-    let results = b.parse_type(&aggregate(c_count, &sum.spelling()))?;
+    let results = results_of(b, c_count, sum)?;
     let [m, n, k] = spec.shape;
     let (left, right) = spec.kind.split_once('.').unwrap_or_else(|| {
         let one = spec.kind.split('+').next().unwrap_or_default();
