@@ -1,31 +1,36 @@
 //! Compiles what `src/mlir` has in C++, where there is no C API of LLVM's for it.
 
-fn main() {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
     // Without a compiler of kernels there is nothing to build.
     #[cfg(feature = "mlir")]
-    mlir::build();
+    if let Err(problem) = mlir::build() {
+        eprintln!("{problem}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
 #[cfg(feature = "mlir")]
 mod mlir {
+    use std::env;
     use std::path::Path;
-    use std::process::{Command, exit};
-    use std::{env, str};
+    use std::process::Command;
 
     /// Where LLVM is installed, as for the crate `mlir-sys`; without it `llvm-config` is looked for in `PATH`.
     const PREFIX: &str = "MLIR_SYS_220_PREFIX";
     const SOURCE: &str = "src/mlir/assembly.cpp";
 
-    pub(super) fn build() {
+    pub(super) fn build() -> Result<(), String> {
         println!("cargo:rerun-if-changed={SOURCE}");
         println!("cargo:rerun-if-env-changed={PREFIX}");
         let folder = env::var_os(PREFIX).map(|prefix| Path::new(&prefix).join("bin")).unwrap_or_default();
         let program = folder.join("llvm-config");
+        let fails = |what: &str| format!("`{}` {what}: set {PREFIX} to the folder of LLVM 22", program.display());
         let output = Command::new(&program).arg("--includedir").output();
-        let Some(include) = output.as_ref().ok().and_then(|output| str::from_utf8(&output.stdout).ok()) else {
-            eprintln!("{} does not run: set {PREFIX} to the folder of LLVM 22 ({output:?})", program.display());
-            exit(1);
-        };
+        let output = output.map_err(|error| fails(&format!("does not run ({error})")))?;
+        let include = String::from_utf8(output.stdout).map_err(|_| fails("gives no folder"))?;
         cc::Build::new()
             .cpp(true)
             .std("c++17")
@@ -37,6 +42,7 @@ mod mlir {
             .define("NDEBUG", None)
             // LLVM's headers are not ours.
             .warnings(false)
-            .compile("lacewing_assembly");
+            .try_compile("lacewing_assembly")
+            .map_err(|error| error.to_string())
     }
 }

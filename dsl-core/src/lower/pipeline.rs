@@ -264,7 +264,9 @@ pub fn describe(target: Target, opt_level: u8) -> String {
     let llvm = if target.is_nvidia() {
         let (features, level) = (ptx_version(target), nvidia_level(opt_level));
         let (passes, left_out) = (nvidia_passes(opt_level, true), NVIDIA_LEFT_OUT.join(","));
-        format!("chip={target} features={features} O={level} passes={passes} without={left_out} assembly=convergent")
+        format!(
+            "chip={target} features={features} O={level} passes={passes} without={left_out} from={LARGE} assembly=convergent"
+        )
     } else {
         attach_amd(target, opt_level)
     };
