@@ -10,13 +10,13 @@
 
 mod cases;
 mod data;
+mod even;
 mod hopper;
 mod layouts;
 mod limits;
 mod numbers;
 mod seeds;
 mod shapes;
-mod even;
 mod split;
 mod visibility;
 

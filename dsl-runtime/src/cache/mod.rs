@@ -47,12 +47,7 @@ pub(crate) fn compiled<K: rt::Kernel>(kernel: &K, device: &Device) -> Result<Arc
         Backend::Emulator => Place::Emulator,
         Backend::Cuda(gpu) => Place::Cuda { context: gpu.context_id(), options: device.compile_options() },
     };
-    let key = Key {
-        kernel: TypeId::of::<K>(),
-        comptime: kernel.comptime(),
-        target,
-        place,
-    };
+    let key = Key { kernel: TypeId::of::<K>(), comptime: kernel.comptime(), target, place };
     // The map is locked only to find the entry: kernels are traced side by side.
     let entry = Arc::clone(CACHE.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
     let outcome = entry
