@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lacewing_core::Target;
+use lacewing_core::{ScalarType, Target};
 
 #[cfg(feature = "mlir")]
 use crate::cuda::CompileOptions;
@@ -170,8 +170,10 @@ impl Device {
     /// Captures launches instead of running them: those that `work` makes on the handle that it is given. They are
     /// then replayed as one, which costs the host one launch.
     ///
-    /// Tensors cannot be made, read or written with that handle, nor can it be waited for; it gives a
-    /// [`work_counter`](Device::work_counter).
+    /// Tensors cannot be filled, read or written with that handle, nor can it be waited for. What launches need for themselves it
+    /// gives, once for all replays, and the graph keeps it: [`tensor_uninit`](Device::tensor_uninit) and
+    /// [`work_counters`](Device::work_counters). Functions that launch on the device of their tensors are captured by
+    /// tensors [on](DevTensor::on) that handle.
     ///
     /// # Errors
     /// What `work` returns; [`Error::Device`] on the emulator, which has no graphs, and when the driver refuses.
@@ -288,26 +290,27 @@ impl Device {
         Ok(DevTensor::whole(self.clone(), storage, shape))
     }
 
-    /// A zero that every launch of a kernel leaves as zero, as [`Schedule::drawn`] does: the counter from which persistent blocks
-    /// draw their work. `kernel` says whose launches share it.
+    /// Zeros that every launch of a kernel leaves as zeros: the counter from which persistent blocks draw their work, as by
+    /// [`Schedule::drawn`], or counters of parts that are done. `kernel` says whose launches share them.
     ///
-    /// On a GPU it is made and cleared once for each stream and each capture, and handed out again for each launch: nothing
+    /// On a GPU they are made and cleared once for each stream and each capture, and handed out again for each launch: nothing
     /// stands between launches that follow each other, so that they can overlap. Launches on one stream are in order, and so
-    /// is a graph with itself: no two use it at the same time, unless one overlaps the other, and then it draws behind
-    /// `wait_for_previous_grid()`. A kernel that fails leaves no device behind on which the counter would matter. The emulator,
-    /// which goes on when a check has ended a launch, makes a new one for each.
+    /// is a graph with itself: no two use them at the same time, unless one overlaps the other, and then it counts behind
+    /// `wait_for_previous_grid()`. A kernel that fails leaves no device behind on which they would matter. The emulator,
+    /// which goes on when a check has ended a launch, makes new ones for each.
     ///
     /// # Errors
     /// [`Error::Device`] when no memory is left, [`Error::Fault`] when an earlier kernel has failed.
     ///
     /// [`Schedule::drawn`]: lacewing_core::types::Schedule::drawn
-    pub fn work_counter(&self, kernel: &'static str) -> Result<DevTensor<i32, 1>, Error> {
+    pub fn work_counters(&self, kernel: &'static str, count: usize) -> Result<DevTensor<i32, 1>, Error> {
         match &self.identity.backend {
             #[cfg(feature = "mlir")]
-            Backend::Emulator => self.tensor_zeros([1]),
+            Backend::Emulator => self.tensor_zeros([count]),
             Backend::Cuda(gpu) => {
-                let memory = gpu.counter(self.stream(gpu), kernel)?;
-                Ok(DevTensor::whole(self.clone(), Storage::Cuda(memory), [1]))
+                let bytes = byte_count(&[count], ScalarType::I32.bytes())?;
+                let memory = gpu.counters(self.stream(gpu), kernel, bytes)?;
+                Ok(DevTensor::whole(self.clone(), Storage::Cuda(memory), [count]))
             }
         }
     }
@@ -316,7 +319,8 @@ impl Device {
     /// one, and [`DevTensor::to_vec`] refuses to give one out. The right start for outputs.
     ///
     /// A GPU does not know what was written. There all bits are set (a NaN in every float type) as long as the
-    /// checks' `initialized` is on, so that an element which a kernel forgets is no right answer of an earlier run.
+    /// checks' `initialized` is on, so that an element which a kernel forgets is no right answer of an earlier run. In a
+    /// [capture](Device::capture) that is done once, and not by each replay.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::Device`] when it does not fit in memory.
@@ -329,7 +333,8 @@ impl Device {
             Backend::Emulator => return self.emulated(shape, Content::Unwritten),
             Backend::Cuda(gpu) => {
                 let fill = self.marks_unwritten().then_some(UNWRITTEN);
-                self.allocate(gpu, byte_count(&shape, T::TYPE.bytes())?, fill)?
+                let bytes = byte_count(&shape, T::TYPE.bytes())?;
+                Storage::Cuda(Arc::new(gpu.allocate_ahead(self.stream(gpu), bytes, fill)?))
             }
         };
         Ok(DevTensor::whole(self.clone(), storage, shape))

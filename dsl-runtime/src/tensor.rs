@@ -69,6 +69,21 @@ impl<T: Element, const RANK: usize> DevTensor<T, RANK> {
         &self.device
     }
 
+    /// The same tensor by another handle of its device: on another stream, with other checks, or in a
+    /// [capture](Device::capture). Functions that launch on the device of their tensors then launch there.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when `device` is another device.
+    pub fn on(&self, device: &Device) -> Result<Self, Error> {
+        if !self.device.same(device) {
+            return Err(Error::Device(format!(
+                "the tensor lies on {}, and not on {device}: copy it there",
+                self.device
+            )));
+        }
+        Ok(DevTensor { device: device.clone(), ..self.part() })
+    }
+
     /// The extents, outermost first.
     pub fn shape(&self) -> [usize; RANK] {
         self.extents
@@ -412,6 +427,17 @@ mod tests {
     fn numbers() -> DevTensor<i32, 2> {
         let device = Device::emulator(Target::SM_80).unwrap();
         device.tensor_from_slice(&[0, 1, 2, 10, 11, 12], [2, 3]).unwrap()
+    }
+
+    #[test]
+    fn another_handle_is_the_same_tensor_on_the_same_device() {
+        let tensor = numbers();
+        let seeded = tensor.device().clone().with_seed(7);
+        let mut again = tensor.permute([1, 0]).unwrap().on(&seeded).unwrap();
+        again.copy_from(&[5, 6, 7, 8, 9, 10]).unwrap();
+        assert_eq!((again.strides(), tensor.to_vec().unwrap()), ([1, 3], vec![5, 7, 9, 6, 8, 10]));
+        let text = tensor.on(&Device::emulator(Target::SM_90A).unwrap()).unwrap_err().to_string();
+        assert_eq!(text, "the tensor lies on emulator:sm_80, and not on emulator:sm_90a: copy it there");
     }
 
     #[test]

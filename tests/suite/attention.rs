@@ -11,6 +11,7 @@
 mod cases;
 mod data;
 mod even;
+mod graphs;
 mod hopper;
 mod layouts;
 mod limits;

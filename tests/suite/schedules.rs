@@ -109,11 +109,11 @@ fn each_launch_finds_a_zero_in_its_counter() {
     let dev = device();
     let mut done = dev.tensor_zeros::<i32, 1>([9]).unwrap();
     for round in 1..=3 {
-        let mut counter = dev.work_counter("tally").unwrap();
+        let mut counter = dev.work_counters("tally", 1).unwrap();
         tally::new(true).grid([4, 1, 1]).launch(&dev, (&mut counter, &mut done)).unwrap();
         assert_eq!(done.to_vec().unwrap(), [round; 9]);
         // Not even a launch that a check has ended leaves something to the next.
-        let mut counter = dev.work_counter("tally").unwrap();
+        let mut counter = dev.work_counters("tally", 1).unwrap();
         let failed = fails_behind_a_draw::new().grid([1, 1, 1]).launch(&dev, (&mut counter, &mut done));
         assert!(matches!(failed, Err(Error::Report(_))), "{failed:?}");
         assert_eq!(counter.to_vec().unwrap(), [1]);

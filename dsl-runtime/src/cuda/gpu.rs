@@ -219,25 +219,30 @@ impl Gpu {
         made().map_err(|error| self.fault(&format!("an allocation of {bytes} bytes"), error))
     }
 
-    /// Four bytes of zeros for the launches of a kernel on this stream, each of which leaves zeros behind: these launches
+    /// As [`allocate`](Gpu::allocate); for a capture, on the first stream and now: the graph waits for it as for all that it uses,
+    /// and keeps it.
+    pub(crate) fn allocate_ahead(&self, stream: &Stream, bytes: usize, fill: Option<u8>) -> Result<Memory, Error> {
+        self.allocate(if stream.capture.is_some() { &self.home } else { stream }, bytes, fill)
+    }
+
+    /// So many bytes of zeros for the launches of a kernel on this stream, each of which leaves zeros behind: these launches
     /// are in order, so that the zeros are set once. A capture has its own, which its graph takes along: no two
     /// launches of a graph run at once.
-    pub(crate) fn counter(&self, stream: &Stream, kernel: &'static str) -> Result<Arc<Memory>, Error> {
-        const BYTES: usize = 4;
-        let zeros = |on: &Stream| self.allocate(on, BYTES, Some(0)).map(Arc::new);
+    pub(crate) fn counters(&self, stream: &Stream, kernel: &'static str, bytes: usize) -> Result<Arc<Memory>, Error> {
+        let zeros = || self.allocate_ahead(stream, bytes, Some(0)).map(Arc::new);
         if stream.capture.is_none() {
             let status = stream.raw.capture_status().map_err(|error| self.fault("a look at the stream", error))?;
             if status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
                 // Another library captures its stream, and may replay the graph beside this stream's launches.
-                return zeros(stream);
+                return zeros();
             }
         }
         let mut counters = stream.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = counters.get(kernel) {
+        // What is too small is let go: launches on their way keep it.
+        if let Some(known) = counters.get(kernel).filter(|known| known.len() >= bytes) {
             return Ok(Arc::clone(known));
         }
-        // A capture makes no memory; the graph waits for that of the first stream like for all that it uses.
-        let made = zeros(if stream.capture.is_some() { &self.home } else { stream })?;
+        let made = zeros()?;
         counters.insert(kernel, Arc::clone(&made));
         Ok(made)
     }

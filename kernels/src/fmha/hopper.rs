@@ -124,7 +124,7 @@ const MOST_KEYS: usize = 8192;
 const WORKS_OF_A_BLOCK: usize = 3;
 
 /// How many of `heads` heads are mixed when causal, of `row_blocks` row blocks each, on a grid of so many blocks: the fewest, up to
-/// 16, that divide them and have [`WORKS_OF_A_BLOCK`] pieces of work for each block. Fewer leave blocks idle at the end, and more
+/// 16, that divide them and have three pieces of work for each block. Fewer leave blocks idle at the end, and more
 /// bring keys of too many heads into the L2 cache at once.
 pub fn mixed_heads(heads: usize, row_blocks: usize, blocks: usize) -> usize {
     let groups: Vec<_> = (1..=16).filter(|group| heads.is_multiple_of(*group)).collect();

@@ -410,12 +410,9 @@ impl<H: Element> Forward<'_, H> {
         let multiprocessors = device.multiprocessors() as usize;
         let row_blocks = blocks(shape, tiles.block_m());
         let (heads_per_kv, seqlen_kv) = (count(shape.heads_q / shape.heads_kv.max(1))?, count(shape.seqlen_kv)?);
-        let shares = Shares::choose(&tiles, row_blocks, shape.seqlen_kv, multiprocessors).and_then(|shares| {
-            // Without memory for that, and in a graph, where none is made, each block has its row blocks whole.
-            let counter = device.tensor_zeros::<i32, 1>([shares.counters(&tiles)]).ok()?;
-            Some((shares, counter, device.tensor_uninit::<f32, 2>(shares.partial(&tiles)).ok()?))
-        });
-        if let Some((shares, mut counter, mut partial)) = shares {
+        if let Some(shares) = Shares::choose(&tiles, row_blocks, shape.seqlen_kv, multiprocessors) {
+            let mut counter = device.work_counters("fmha_fwd_shared", shares.counters(&tiles))?;
+            let mut partial = device.tensor_uninit::<f32, 2>(shares.partial(&tiles))?;
             let arguments = (
                 self.q,
                 self.k,
@@ -437,7 +434,7 @@ impl<H: Element> Forward<'_, H> {
         }
         let group = mixed_heads(heads, shape.seqlen_q.div_ceil(tiles.block_m()), multiprocessors);
         let grid = [row_blocks.min(multiprocessors), 1, 1];
-        let mut counter = device.work_counter("fmha_fwd")?;
+        let mut counter = device.work_counters("fmha_fwd", 1)?;
         let arguments = (
             self.q,
             self.k,

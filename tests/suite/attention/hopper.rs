@@ -214,7 +214,7 @@ fn a_gpu_runs_launches_back_to_back() {
     let tiles = HopperGeometry::new(64, true, 1500, 1500).unwrap();
     let launch = fmha_fwd_hopper::<BF16>::new(tiles).grid([100, 1, 1]).overlapping();
     let graph = device.capture(|capturing| {
-        let mut counter = capturing.work_counter("fmha_fwd")?;
+        let mut counter = capturing.work_counters("fmha_fwd", 1)?;
         for _ in 0..5 {
             let (q, k, v, scale) = (&tensors.q, &tensors.k, &tensors.v, case.scale_value());
             let (o, lse, group) = (&mut out.o, &mut out.lse, mixed_heads(32, 6, 100) as i32);

@@ -17,11 +17,11 @@ fn bump(counter: TensorMut<I32, 1>) {
 }
 
 fn bump_on(device: &Device, kernel: &'static str) -> Result<(), Error> {
-    bump::new().grid([1, 1, 1]).launch(device, (&mut device.work_counter(kernel)?,)).map(drop)
+    bump::new().grid([1, 1, 1]).launch(device, (&mut device.work_counters(kernel, 1)?,)).map(drop)
 }
 
 fn count(device: &Device, kernel: &'static str) -> i32 {
-    device.work_counter(kernel).unwrap().to_vec().unwrap()[0]
+    device.work_counters(kernel, 1).unwrap().to_vec().unwrap()[0]
 }
 
 #[test]
