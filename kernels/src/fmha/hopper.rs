@@ -494,9 +494,10 @@ fn attend_to_all<T: MmaElement>(
     let values = Pipeline::new(&mut setup, "values", geometry.stages, consumers);
     let schedule =
         if const_expr(geometry.causal) { Schedule::drawn_by_one(counter, works) } else { Schedule::in_turn(works) };
-    // Released by each warp of the consumers and by the producer. Two, so that the next work is known early.
+    // Released by each thread of the consumers, as each has read by itself, and by the producer. Two, so that the next work is
+    // known early.
     let handover = Handover {
-        slots: Pipeline::new(&mut setup, "work", 2, consumers * WARPGROUP / 32 + 1),
+        slots: Pipeline::new(&mut setup, "work", 2, consumers * WARPGROUP + 1),
         words: shared_array_named::<I32>("work", 2 * WORK_WORDS),
     };
     // Whether a warpgroup was the last one.
@@ -587,8 +588,7 @@ fn attend_to_all<T: MmaElement>(
             // Where the rows go, read again: nothing of it has taken registers from the tiles.
             let done = work_in(&handover, slot);
             let part = sharing.map(|_| part_in(&handover, slot));
-            warp_sync();
-            handover.slots.release_warp(slot);
+            handover.slots.empty(slot).arrive();
             if let (Some(sharing), Some(part), Some(flags)) = (sharing, part, flags) {
                 let scale = c.scale_log2;
                 if join(&mut sums, geometry, &sizes, &sharing, part, number, flags, scale) {
