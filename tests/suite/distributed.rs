@@ -3,13 +3,15 @@
 //! same, in binary64 else.
 
 use half::bf16;
-use lacewing::core::lower::{Emit, EmitOptions, emit, find_ptxas};
+use lacewing::Error;
 use lacewing::prelude::*;
-use lacewing::{Error, rt};
 
 use crate::cuda::gpu;
+use crate::users::{assembled, random};
 
 const SEEDS: std::ops::Range<u64> = 0..6;
+/// Both generations that have clusters.
+const WITH_CLUSTERS: [Target; 2] = [Target::SM_90A, Target::SM_100A];
 
 /// Runs on the emulator under each seed, and on a GPU that has clusters, if there is one.
 #[track_caller]
@@ -24,28 +26,6 @@ fn everywhere(run: impl Fn(&Device) -> Result<(), Error>) {
             run(&device).unwrap_or_else(|error| panic!("{}: {error}", device.target()));
         }
     }
-}
-
-/// Compiles for both generations that have clusters, to machine code where the assembler is there.
-#[track_caller]
-fn assembled(kernel: &impl rt::Kernel) {
-    let stage = if find_ptxas(None).is_ok() { Emit::Cubin } else { Emit::Ptx };
-    for target in [Target::SM_90A, Target::SM_100A] {
-        let traced = lacewing::core::trace_kernel(kernel, target).unwrap_or_else(|error| panic!("{target}: {error}"));
-        emit(&traced, stage, &EmitOptions::default()).unwrap_or_else(|error| panic!("{target}: {error}"));
-    }
-}
-
-/// Numbers from -1 to 1.
-fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
 }
 
 /// The reduction of a value over a cluster of four blocks: each block's part lies in its own shared memory.
@@ -98,7 +78,7 @@ fn softmax_of_a_row<const WIDE: usize>(x: Tensor<F32, 2>, y: TensorMut<F32, 2>) 
 
 #[test]
 fn a_row_over_four_blocks_is_normalised() {
-    assembled(&softmax_of_a_row::<2>::new());
+    assembled(&softmax_of_a_row::<2>::new(), &WITH_CLUSTERS);
     let (rows, columns) = (3, 4096);
     let x: Vec<f32> = random(rows * columns, 3).into_iter().map(|x| 6.0 * x).collect();
     everywhere(|device| {
@@ -141,7 +121,7 @@ fn histogram(keys: Tensor<U32, 1>, counts: TensorMut<U32, 1>) {
 
 #[test]
 fn bins_over_four_blocks_are_counted() {
-    assembled(&histogram::new());
+    assembled(&histogram::new(), &WITH_CLUSTERS);
     let keys: Vec<u32> = random(5000, 7).into_iter().map(|x| (x * 70000.0).abs() as u32).collect();
     let mut wanted = vec![0_u32; 512];
     keys.iter().for_each(|key| wanted[*key as usize % 512] += 1);
@@ -189,7 +169,7 @@ fn diffuse(steps: Uniform<I32>, x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
 
 #[test]
 fn edges_come_from_the_neighbours() {
-    assembled(&diffuse::new());
+    assembled(&diffuse::new(), &WITH_CLUSTERS);
     let x = random(512, 11);
     let mut wanted = x.clone();
     for _ in 0..6 {
@@ -252,8 +232,8 @@ fn transpose_by_loads(x: Tensor<BF16, 2>, y: TensorMut<BF16, 2>) {
 
 #[test]
 fn squares_are_transposed_across_blocks() {
-    assembled(&transpose_by_stores::new());
-    assembled(&transpose_by_loads::new());
+    assembled(&transpose_by_stores::new(), &WITH_CLUSTERS);
+    assembled(&transpose_by_loads::new(), &WITH_CLUSTERS);
     let x: Vec<i32> = (0..64 * 64).map(|i| i * 7919 % 100_003).collect();
     let halves: Vec<bf16> = random(64 * 64, 5).into_iter().map(bf16::from_f32).collect();
     let turned = |i: usize| i % 64 * 64 + i / 64;
@@ -310,7 +290,7 @@ fn sends(tiles: Uniform<I32>, x: Tensor<F32, 1>, y: TensorMut<F32, 1>) {
 
 #[test]
 fn tiles_are_sent_through_a_ring() {
-    assembled(&sends::new());
+    assembled(&sends::new(), &WITH_CLUSTERS);
     let x = random(10 * 64, 13);
     let mut sums = vec![0.0_f32; 64];
     let wanted: Vec<f32> = (0..10 * 64)
@@ -387,7 +367,7 @@ fn every_access(y: TensorMut<I32, 2>, z: TensorMut<F32, 2>) {
 
 #[test]
 fn every_access_goes_to_another_block() {
-    assembled(&every_access::new());
+    assembled(&every_access::new(), &WITH_CLUSTERS);
     everywhere(|device| {
         let mut y = device.tensor_uninit::<i32, 2>([4, 160])?;
         let mut z = device.tensor_uninit::<f32, 2>([4, 96])?;
@@ -460,7 +440,7 @@ fn sends_by_bytes(tiles: Uniform<I32>, x: Tensor<F32, 1>, y: TensorMut<F32, 1>) 
 
 #[test]
 fn tiles_are_sent_by_bytes() {
-    assembled(&sends_by_bytes::new());
+    assembled(&sends_by_bytes::new(), &WITH_CLUSTERS);
     let x = random(10 * 128, 17);
     let mut sums = vec![0.0_f32; 128];
     let wanted: Vec<f32> = (0..10 * 128)
@@ -550,8 +530,8 @@ fn tile_of_another(x: Tensor<BF16, 2>, y: TensorMut<BF16, 2>) {
 
 #[test]
 fn parts_go_around_by_bulk_copies() {
-    assembled(&sum_around::new());
-    assembled(&tile_of_another::new());
+    assembled(&sum_around::new(), &WITH_CLUSTERS);
+    assembled(&tile_of_another::new(), &WITH_CLUSTERS);
     let x = random(4 * 64, 19);
     let halves: Vec<bf16> = random(16 * 64, 23).into_iter().map(bf16::from_f32).collect();
     everywhere(|device| {

@@ -22,7 +22,7 @@ fn everywhere(targets: &[Target], run: impl Fn(&Device) -> Result<(), Error>) {
 
 /// Compiles for each chip, to machine code where that needs no tool that is missing.
 #[track_caller]
-fn assembled(kernel: &impl rt::Kernel, targets: &[Target]) {
+pub(crate) fn assembled(kernel: &impl rt::Kernel, targets: &[Target]) {
     for &target in targets {
         let stage = match (target.is_amd(), find_ptxas(None)) {
             (true, _) => Emit::Amdgcn,
@@ -35,7 +35,7 @@ fn assembled(kernel: &impl rt::Kernel, targets: &[Target]) {
 }
 
 /// Numbers from -1 to 1.
-fn random(count: usize, seed: u64) -> Vec<f32> {
+pub(crate) fn random(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         state ^= state << 13;
