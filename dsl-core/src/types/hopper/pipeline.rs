@@ -166,6 +166,9 @@ impl Pipeline {
 
     /// Consumer: the warp has read the stage itself. All its lanes call it, behind a `warp_sync()` where they have read by
     /// themselves; one arrives.
+    ///
+    /// `compute-sanitizer --tool racecheck` does not follow `warp_sync()` where ptxas needs no instruction for it, and takes what
+    /// the other lanes read for a race; it follows arrivals of all lanes, `empty(cursor).arrive()`, of which there are then 32 a warp.
     #[track_caller]
     pub fn release_warp(&self, cursor: Cursor) {
         let loc = Location::caller();
